@@ -88,7 +88,8 @@ def test_the_verbs_the_script_and_the_mistakes(doc_switch: LiveSwitch, monkeypat
         doc_switch.fairlane("config", "init", "--scheme", "qthresh")
         commands = lines("needs", "switch")
         shown = {line.split()[2] for line in commands if line.startswith("fairlane p4 ")}
-        assert {verb.name for verb in CATALOG} <= shown
+        without_a_meter = {"meter_get_rates", "meter_set_rates"}  # qthresh has none
+        assert {verb.name for verb in CATALOG} - without_a_meter <= shown
         for line in commands:
             run(line, doc_switch.folder, monkeypatch)
         for code in (2, 3):

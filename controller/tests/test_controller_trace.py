@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import json
 import shlex
+import socket
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fairlane_controller import logs
-from fairlane_controller.cli.trace import outcome, show_value
+from fairlane_controller.cli.trace import outcome, parse_filter, show_value
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.switch import frames
-from live_switch import QUEUE_PACKETS, LiveSwitch
+from live_switch import QUEUE_PACKETS, LiveSwitch, wait_until
 
 TCP = "tcp:10.0.1.1:4000>10.0.3.3:5001,len=1000"
 
@@ -84,6 +86,45 @@ def test_a_reason_is_explained_by_the_program_that_the_switch_runs(number: int, 
     assert outcome(trace, own) == [f"dropped by the program: ingress_drop{told}"]
 
 
+def test_real_packets_that_match_are_shown(embedded: LiveSwitch) -> None:
+    words = ("--live", "--filter", "src=10.0.1.1,dport=5001", "--count", "2", "--timeout", "60s", "--json")
+    out = embedded.folder / "live.jsonl"
+    # Into a file: a pipe is too small for two traces.
+    with (
+        out.open("wb") as output,
+        subprocess.Popen(embedded.command("trace", "s1:1", *words), stdout=output, stderr=subprocess.PIPE) as process,
+    ):
+        try:
+            with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as wire:
+                wire.bind((f"{embedded.interfaces[1]}x", 0))
+                other = frames.packet(TCP.replace("5001", "5002"))
+
+                def ended() -> bool:
+                    for frame in (other, frames.packet(TCP)):
+                        wire.send(frame)
+                    return process.poll() is not None
+
+                wait_until("two packets", ended, 40.0)
+            assert process.stderr is not None
+            assert process.returncode == 0, process.stderr.read()
+        finally:
+            process.kill()
+    shown = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert [one["frame"] for one in shown] == [frames.packet(TCP).hex()] * 2
+    assert all(one["ingress_port"] == 1 and one["copies"][0]["port"] == 3 for one in shown)
+
+
+def test_a_live_trace_without_a_packet_ends_with_its_time(embedded: LiveSwitch) -> None:
+    words = ("trace", "s1:1", "--live", "--filter", "src=192.0.2.1", "--timeout", "1s")
+    assert "0 of 1 packet that match came within 1s" in embedded.fairlane(*words, code=6)
+
+
+def test_a_filter_is_as_the_switch_takes_it() -> None:
+    assert parse_filter("") == {}
+    found = parse_filter("src=[2001:db8::1], dport=5001,protocol=udp")
+    assert found == {"src": "2001:db8::1", "dport": 5001, "protocol": 17}
+
+
 def test_mistakes_and_other_targets(wired_switch: LiveSwitch) -> None:
     if wired_switch.target == "bmv2":
         text = wired_switch.fairlane("trace", "s1:1", "--packet", TCP, code=5)
@@ -92,7 +133,15 @@ def test_mistakes_and_other_targets(wired_switch: LiveSwitch) -> None:
     for words, code, said in (
         (("s1:2", "--packet", TCP), 3, "there is no port 2; there are 1, 3, 510"),
         (("s2:1", "--packet", TCP), 3, "unknown switch 's2'"),
-        (("s1:1",), 2, "name one of --packet and --pcap"),
+        (("s1:1",), 2, "name one of --packet, --pcap, --hex and --live"),
+        (("s1:1", "--packet", TCP, "--hex", "00"), 2, "name one of --packet"),
+        (("s1:1", "--packet", TCP, "--live"), 2, "name one of --packet"),
+        (("s1:1", "--packet", TCP, "--filter", "dport=1"), 2, "name one of --packet"),
+        (("s1:1", "--hex", "0g"), 2, "invalid value for '--hex'"),
+        (("s1:1", "--live", "--filter", "scr=1"), 2, "known: "),
+        (("s1:1", "--live", "--filter", "dport=http"), 2, "dport: "),
+        (("s1:1", "--live", "--filter", "src=nobody"), 2, "is no IP address"),
+        (("s1:1", "--live", "--count", "0"), 2, "from 1 to 1000"),
         (("s1:1", "--packet", TCP, "--pcap", "a.pcap"), 3, "--pcap a.pcap: cannot be read"),
         (("s1:999", "--packet", TCP), 2, "is no integer from 0 to 510"),
     ):
@@ -102,8 +151,11 @@ def test_mistakes_and_other_targets(wired_switch: LiveSwitch) -> None:
 def test_the_commands_of_the_document_run(embedded: LiveSwitch) -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "operate.md").read_text(encoding="utf-8")
     lines = [shlex.split(line)[1:] for line in text.splitlines() if line.startswith("fairlane trace ")]
-    assert len(lines) == 3
+    assert len(lines) == 5
     for words in lines:
+        if "--live" in words:  # nothing is sent here, so it ends by its time limit
+            assert "0 of 5 packets" in embedded.fairlane(*words[:-1], "1s", code=6)
+            continue
         assert "s1:1" in embedded.fairlane(*words) or "--json" in words
 
 

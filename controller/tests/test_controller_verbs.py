@@ -224,7 +224,7 @@ def test_an_unknown_verb_gets_the_nearest_one(schema: P4Schema) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["show_tables x", "table_info", "table_add t", "table_modify lpm_table", "table_delete", "register_write r 1", "counter_read c 1 2", "mirroring_add 5"],
+    ["show_tables x", "table_info", "table_add t", "table_modify lpm_table", "table_delete", "counter_write c 1 2", "meter_set_rates m 1 2:3", "counter_read c 1 2", "mirroring_add 5"],
 )  # fmt: skip
 def test_too_few_or_too_many_words_get_the_usage(schema: P4Schema, line: str) -> None:
     verb, *words = line.split()
@@ -233,9 +233,21 @@ def test_too_few_or_too_many_words_get_the_usage(schema: P4Schema, line: str) ->
 
 
 def test_words_become_what_the_p4info_has(schema: P4Schema) -> None:
-    counter, index = arguments("counter_read", ["port_counter", "3"], schema)
-    assert (counter.alias, index) == ("port_counter", 3)
-    with pytest.raises(FairlaneError, match="unknown counter 'exact_counter'"):  # of a table's entries: `table_dump`
-        arguments("counter_read", ["exact_counter"], schema)
+    counter, index, *rest = arguments("counter_write", ["port_counter", "3", "5", "6"], schema)
+    assert (counter.alias, index, rest) == ("port_counter", 3, [5, 6])
+    (direct,) = arguments("counter_reset", ["exact_counter"], schema)
+    assert direct.alias == "exact_counter"
+    for verb, *words in (("counter_read", "1"), ("counter_write", "3", "5", "6")):
+        with pytest.raises(FairlaneError, match="exact_counter is the direct counter of a table: it has no index"):
+            arguments(verb, ["exact_counter", *words], schema)
     with pytest.raises(FairlaneError, match="index of port_counter 64 is out of range: it must be between 0 and 63"):
         arguments("counter_read", ["port_counter", "64"], schema)
+
+
+def test_rates_of_meters(schema: P4Schema) -> None:
+    """simple_switch_CLI's rates are units a microsecond, P4Runtime's units a second."""
+    meter, index, *rates = arguments("meter_set_rates", ["port_meter", "3", "0.001:10", "2:15"], schema)
+    assert (meter.alias, index, rates) == ("port_meter", 3, [(1_000, 10), (2_000_000, 15)])
+    for word in ("0.25", "x:1", "inf:1", "nan:1", "-1:1", "1e30:1", "1:-1", "1:x", "1:2:3"):
+        with pytest.raises(FairlaneError, match=r"RATE:BURST|burst"):
+            arguments("meter_set_rates", ["port_meter", "3", word, "2:15"], schema)

@@ -113,19 +113,20 @@ def test_mistakes_change_nothing_and_name_what_is_allowed(switch: LiveSwitch) ->
     assert len(routes(switch)) == 2
 
 
-def test_counters_registers_and_clone_sessions(switch: LiveSwitch) -> None:
-    endpoint = Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")
-
-    async def put() -> None:
-        async with SwitchClient(endpoint, write=True) as client:
-            await client.write(
-                [~P4CounterEntry("collisions", index=3, data=P4CounterData(packet_count=5, byte_count=0))]
-            )
-
-    asyncio.run(put())
+def test_counters_registers_and_clone_sessions(switch: LiveSwitch, tmp_path: Path) -> None:
+    switch.fairlane("p4", "counter_write", "collisions", "3", "5", "0")
     assert switch.json("p4", "counter_read", "collisions")["cells"] == [{"index": 3, "packets": 5, "bytes": 0}]
     switch.fairlane("p4", "counter_reset", "collisions")
     assert switch.json("p4", "counter_read", "collisions", "3")["cells"][0]["packets"] == 0
+    switch.fairlane("undo")
+    switch.fairlane("undo")
+    assert switch.json("p4", "counter_read", "collisions")["cells"] == []
+    script = tmp_path / "counters.txt"
+    script.write_text(
+        "counter_write collisions 3 5 0\ncounter_write collisions 4 6 0\ncounter_reset collisions\n", encoding="utf-8"
+    )
+    assert switch.json("p4", "script", str(script))[2]["written"] == 2, "what the lines before it write"
+    assert switch.json("p4", "counter_read", "collisions")["cells"] == []
     switch.fairlane("p4", "mirroring_add", "5", "3")
     assert switch.json("p4", "mirroring_get", "5") == {"session": 5, "ports": "3"}
     switch.fairlane("undo")
@@ -338,7 +339,11 @@ def test_a_running_loop_writes_and_keeps_its_own_tables(switch: LiveSwitch) -> N
         assert switch.loop_status()["connected"] is True
         switch.fairlane("undo")
         assert "10.0.9.0/24" not in routes(switch)
-    (one, _two) = switch.events("changed")
+        switch.fairlane("p4", "counter_write", "collisions", "3", "5", "0")
+        switch.fairlane("undo")
+        assert switch.json("p4", "counter_read", "collisions")["cells"] == []
+    one, *others = switch.events("changed")
+    assert len(others) == 3
     assert "insert ipv4_lpm dst=10.0.9.0/24 forward(" in one["why"]
 
 
@@ -405,6 +410,45 @@ def test_any_program_with_every_kind_of_match(foreign_switch: LiveSwitch) -> Non
     assert const
     key = [*const[0]["match"].values(), str(const[0]["priority"])]
     assert "its entries are const" in foreign_switch.fairlane("p4", "table_delete", "const_table", *key, code=5)
+
+
+def test_meters_are_set_shown_and_undone(foreign_switch: LiveSwitch) -> None:
+    def rates() -> Any:
+        return foreign_switch.json("p4", "meter_get_rates", "port_meter")
+
+    none: dict[str, Any] = {"meter": "port_meter", "unit": "packets", "cells": []}
+    assert rates() == none
+    dry = foreign_switch.fairlane("p4", "meter_set_rates", "port_meter", "3", "0.001:10", "0.002:20", "--dry-run")
+    assert "dry run: 1 update, nothing is written" in dry
+    assert rates() == none
+    foreign_switch.fairlane("p4", "meter_set_rates", "port_meter", "3", "0.001:10", "0.002:20")
+    assert rates() == none | {"cells": [{"index": 3, "cir": 1000, "cburst": 10, "pir": 2000, "pburst": 20}]}
+    foreign_switch.fairlane("p4", "meter_set_rates", "port_meter", "3", "1:10", "1:10")
+    foreign_switch.fairlane("undo")
+    assert rates()["cells"][0]["pir"] == 2000
+    foreign_switch.fairlane("undo")
+    assert rates() == none
+    refused = foreign_switch.fairlane("p4", "meter_set_rates", "port_meter", "3", "2:1", "1:1", code=2)
+    assert "port_meter: the peak rate is below the committed rate" in refused
+
+
+def test_direct_counters_are_read_and_reset(foreign_switch: LiveSwitch) -> None:
+    foreign_switch.fairlane("p4", "table_add", "exact_table", "measure", "00:00:00:00:00:05", "=>", "1")
+    foreign_switch.fairlane("p4", "table_add", "exact_table", "measure", "00:00:00:00:00:06", "=>", "1")
+    key = P4TableEntry("exact_table", match=P4TableMatch({"hdr.ethernet.dst_addr": 5}))
+
+    async def count() -> None:
+        async with SwitchClient(Endpoint("s1", f"127.0.0.1:{foreign_switch.grpc_port}"), write=True) as client:
+            data = P4CounterData(packet_count=6, byte_count=600)
+            await client.write([~P4DirectCounterEntry(table_entry=key, data=data)])
+
+    asyncio.run(count())
+    cells = [{"entry": "00:00:00:00:00:05", "packets": 6, "bytes": 600}]
+    assert foreign_switch.json("p4", "counter_read", "exact_counter") == {"counter": "exact_counter", "cells": cells}
+    assert "written 1" in foreign_switch.fairlane("p4", "counter_reset", "exact_counter")
+    assert foreign_switch.json("p4", "counter_read", "exact_counter")["cells"] == []
+    foreign_switch.fairlane("undo")
+    assert foreign_switch.json("p4", "counter_read", "exact_counter")["cells"] == cells
 
 
 def test_the_lowest_priority_wins_as_in_simple_switch_cli(switch: LiveSwitch) -> None:

@@ -41,7 +41,7 @@ _BY_PANEL = {
         "config": (".config:config_app", "Set switches up; the configuration file: check, diff, apply."),
         "run": (".run:run_command", "The control loop, in the foreground, until Ctrl-C."),
         "setup": (".setup:setup_app", "What this machine lacks: report it, install it; test certificates."),
-        "p4": (".p4:p4_app", "Any program's tables, counters, registers: simple_switch_CLI's verbs."),
+        "p4": (".p4:p4_app", "Any program's tables, counters, meters: simple_switch_CLI's verbs."),
     },
 }  # fmt: skip
 COMMANDS = [

@@ -14,4 +14,4 @@ COMMANDS = [
     *(LazyCommand(verb.name, f".verbs:{verb.name}", verb.summary, VERBS) for verb in CATALOG),
 ]
 
-p4_app = lazy_app(COMMANDS, help="Any program's tables, counters, registers and clone sessions, by P4Runtime.")
+p4_app = lazy_app(COMMANDS, help="Any program's tables, counters, registers, meters and clone sessions, by P4Runtime.")

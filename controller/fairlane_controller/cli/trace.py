@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import json
+import math
 from typing import Annotated, Any, cast
 
 import typer
@@ -12,45 +14,76 @@ from rich.text import Text
 from rich.tree import Tree
 
 from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption, port_argument
-from fairlane_controller.cli.output import console, print_json
+from fairlane_controller.cli.output import console
 from fairlane_controller.cli.targets import Targets, resolve
-from fairlane_controller.cli.types import PortRef
-from fairlane_controller.errors import bad_input
+from fairlane_controller.cli.types import PortRef, Seconds, time_option
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.reasons import reasons_of
 from fairlane_controller.program.registry import find_program
 from fairlane_controller.switch import frames
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.tracing import trace
+from fairlane_controller.switch.tracing import trace, trace_live
+from fairlane_controller.units import counted
 
 Row = dict[str, Any]
+TIMEOUT = Seconds(60)
 
 
 def trace_command(
     port: Annotated[PortRef, port_argument("Where the packet comes in: s1:1, or 1 with --switch.")],
     packet: Annotated[str | None, typer.Option("--packet", help=f"A packet such as {frames.EXAMPLE}; options {', '.join(frames.OPTION_MAX)}.")] = None,
     pcap: Annotated[str | None, typer.Option("--pcap", help="A frame of a pcap file: FILE#N, N from 1.")] = None,
+    hexadecimal: Annotated[bytes | None, typer.Option("--hex", parser=bytes.fromhex, metavar="DIGITS", help="A frame as hexadecimal digits.")] = None,
+    live: Annotated[bool, typer.Option("--live", help="The next real packets that come in there.")] = False,
+    match: Annotated[str, typer.Option("--filter", help="With --live: KEY=VALUE,…; keys src, dst, sport, dport, protocol.")] = "",
+    count: Annotated[int, typer.Option("--count", help="With --live: the number of packets.")] = 1,
+    timeout: Annotated[Seconds, time_option("--timeout", help="With --live: max time to wait.", at_least=1, at_most=3600)] = TIMEOUT,
     full: Annotated[bool, typer.Option("--full", help="Also what changed nothing, and conditions that were false.")] = False,
     state: StateOption = None,
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
-    """Show what a switch does with a packet, and why. Nothing is sent, and nothing is changed on the switch."""
+    """Show what a switch does with a packet, and why. Nothing is sent, and nothing is changed on the switch.
+
+    Example: `fairlane trace s1:1 --live --filter src=10.0.1.1,dport=5001`
+    """
     targets = resolve(state, switch, port)
     endpoint = targets.one("a packet's path begins at")
     sources = (packet, frames.packet), (pcap, frames.from_pcap)
     given = [parse(text) for text, parse in sources if text is not None]
-    if len(given) != 1:
-        raise bad_input(f"name one of --packet and --pcap, e.g. fairlane trace s1:1 --packet '{frames.EXAMPLE}'")
+    given += [hexadecimal] if hexadecimal else []
+    if len(given) + live != 1 or (match and not live):
+        example = f"fairlane trace s1:1 --packet '{frames.EXAMPLE}'"
+        raise bad_input(f"name one of --packet, --pcap, --hex and --live (which alone takes --filter), e.g. {example}")
 
-    async def work() -> tuple[Row, Program | None]:
-        return await trace(endpoint, port.number, given[0]), None if as_json else await _program(targets)
+    async def work() -> None:
+        program, seen = None if as_json else await _program(targets), 0
+        if live:
+            wanted = {**parse_filter(match), "ingress_port": port.number}
+            traces = trace_live(endpoint, wanted, count, math.ceil(timeout))
+        else:
+            traces = trace(endpoint, port.number, given[0])
+        async for result in traces:
+            seen += 1
+            if as_json:
+                print(json.dumps(result, indent=None if live else 2), flush=True)
+            else:
+                console.print(tree(endpoint.name, result, program, full=full), soft_wrap=True)
+        if live and seen < count:
+            problem = f"{endpoint}: {seen} of {counted(count, 'packet')} that match came within {timeout}"
+            raise FairlaneError(ErrorCode.TIMED_OUT, problem)
 
-    result, program = asyncio.run(work())
-    if as_json:
-        print_json(result)
-    else:
-        console.print(tree(endpoint.name, result, program, full=full), soft_wrap=True)
+    asyncio.run(work())
+
+
+def parse_filter(text: str) -> dict[str, str | int]:
+    """`src=10.0.1.1,dport=5001` as the switch takes it, which checks keys and values."""
+    found: dict[str, str | int] = {}
+    for part in text.split(",") if text else ():
+        key, _, value = part.strip().partition("=")
+        found[key] = int(value) if value.isdecimal() else frames.PROTOCOLS.get(value, value.strip("[]"))
+    return found
 
 
 async def _program(targets: Targets) -> Program | None:

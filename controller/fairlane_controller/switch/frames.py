@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames for `fairlane trace`: made of a short text, of hexadecimal digits, or taken from a pcap file."""
+"""Frames for `fairlane trace`: made of a short text, or taken from a pcap file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name, o
 
 EXAMPLE = "tcp:10.0.1.1:4000>10.0.2.2:5001,len=1000"
 FRAME_BYTES_MAX = 9216
-_PROTOCOLS = {"tcp": 6, "udp": 17, "icmp": 1}
+PROTOCOLS = {"tcp": 6, "udp": 17, "icmp": 1}
 _HEADER_BYTES = {"tcp": 20, "udp": 8, "icmp": 8}
 _DEFAULTS = {"ttl": 64, "dscp": 0, "ecn": 0, "flags": 0x10, "seq": 1, "ack": 1}
 OPTION_MAX = {"len": FRAME_BYTES_MAX - 18, "ttl": 255, "dscp": 63, "ecn": 3, "flags": 255, "seq": 2**32 - 1, "ack": 2**32 - 1, "vlan": 4095}  # fmt: skip
@@ -42,7 +42,7 @@ def packet(text: str) -> bytes:
     found = _PACKET.match(text.replace(" ", ""))
     if not found:
         raise _bad(text, "must be PROTOCOL:SRC:PORT>DST:PORT[,OPTION=VALUE…]")
-    find_by_name("protocol", found["protocol"], _PROTOCOLS)
+    find_by_name("protocol", found["protocol"], PROTOCOLS)
     try:
         src, dst = (ipaddress.ip_address(found[end].strip("[]")) for end in ("src", "dst"))
     except ValueError as ex:
@@ -73,7 +73,7 @@ def _build(name: str, src: _Address, dst: _Address, ports: list[int], options: d
         raise out_of_range("--packet: len", length, least, OPTION_MAX["len"], "bytes")
     payload = bytes(length - least)
     size = _HEADER_BYTES[name] + len(payload)
-    protocol = 58 if name == "icmp" and not is_ipv4 else _PROTOCOLS[name]
+    protocol = 58 if name == "icmp" and not is_ipv4 else PROTOCOLS[name]
     if name == "tcp":
         header = struct.pack("!HHIIBBHHH", *ports, options["seq"], options["ack"], 0x50, options["flags"], 65_535, 0, 0)
     elif name == "udp":

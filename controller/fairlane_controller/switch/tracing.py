@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client of `fairlane.v1.Switch`: one packet's way through the pipeline.
+"""The client of `fairlane.v1.Switch`: one packet's way through the pipeline, of a given frame or of the next real ones.
 
 The service has P4Runtime's address. Its messages are `google.protobuf.Struct`, frames are hexadecimal digits:
-`Trace({ingress_port, frame})`. The answer is `{trace: …}` with these keys, which `fairlane trace --json` prints:
+`Trace({ingress_port, frame})`, and `TraceLive({match: {ingress_port, src, dst, protocol, sport, dport}, count, timeout_s})`,
+which streams. The answer is `{trace: …}` with these keys, which `fairlane trace --json` prints:
 
 - `time_ns`, `ingress_port`, `bytes`, `frame`: the packet.
 - `rounds[]`: `why` (receive, resubmit, recirculate), `parser[]`, `parser_error`, `checksum_error`, `ingress[]`, `digests[]`,
@@ -22,7 +23,7 @@ The service has P4Runtime's address. Its messages are `google.protobuf.Struct`, 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import grpc
@@ -43,36 +44,47 @@ _CODES = {GRPCStatusCode.NOT_FOUND: ErrorCode.UNKNOWN_NAME, GRPCStatusCode.INVAL
 Trace = dict[str, Any]
 
 
-async def trace(endpoint: Endpoint, ingress_port: int, frame: bytes) -> Trace:
-    """What would happen to `frame` at `ingress_port`; nothing is sent nor changed. The module's docstring has the keys.
+def trace(endpoint: Endpoint, ingress_port: int, frame: bytes) -> AsyncIterator[Trace]:
+    """What would happen to `frame` at `ingress_port`, as the only item; nothing is sent nor changed.
+
+    The module's docstring has the keys.
 
     Raises:
         FairlaneError: UNKNOWN_NAME for a port that is not there, REFUSED by a switch without this service (BMv2), NO_PIPELINE,
             SWITCH_UNREACHABLE, TLS_FAILED.
     """
+    return _ask(endpoint, "Trace", {"ingress_port": ingress_port, "frame": frame.hex()}, ANSWER_TIMEOUT_S)
+
+
+def trace_live(endpoint: Endpoint, match: dict[str, str | int], count: int, timeout_s: int) -> AsyncIterator[Trace]:
+    """The next `count` real packets that match, as they come; fewer when `timeout_s` is over. Raises as `trace`, and BAD_INPUT."""
+    request = {"match": match, "count": count, "timeout_s": timeout_s}
+    return _ask(endpoint, "TraceLive", request, timeout_s + ANSWER_TIMEOUT_S)
+
+
+async def _ask(endpoint: Endpoint, name: str, keys: dict[str, Any], timeout_s: float) -> AsyncIterator[Trace]:
     request = Struct()
-    request.update({"ingress_port": ingress_port, "frame": frame.hex()})
+    request.update(keys)
     await endpoint.check(CONNECT_TIMEOUT_S, HANDSHAKE_TIMEOUT_S)
     credentials = endpoint.tls.credentials() if endpoint.tls else None
     async with grpc_channel(endpoint.grpc, credentials=credentials) as channel:
         # On the wire an answer is a stream of one.
         call: Callable[..., Any] = channel.unary_stream(
-            "/fairlane.v1.Switch/Trace",
+            f"/fairlane.v1.Switch/{name}",
             request_serializer=Struct.SerializeToString,
             response_deserializer=Struct.FromString,
         )
         try:
-            async for message in call(request, timeout=ANSWER_TIMEOUT_S):
-                return json.loads(MessageToJson(message), parse_float=_number)["trace"]
+            async for message in call(request, timeout=timeout_s):
+                yield json.loads(MessageToJson(message), parse_float=_number)["trace"]
         except grpc.aio.AioRpcError as ex:
-            problem = P4ClientError(ex, "Trace")
+            problem = P4ClientError(ex, name)
             if problem.code == GRPCStatusCode.UNIMPLEMENTED:
                 why = "only the embedded switch does (BMv2 writes them to its own log: --log-console)"
                 raise FairlaneError(ErrorCode.REFUSED, f"{endpoint} cannot trace packets: {why}") from None
             if problem.code in _CODES:
                 raise FairlaneError(_CODES[problem.code], f"{endpoint}: {problem.message}") from None
             raise translate(problem, str(endpoint)) from None
-    raise FairlaneError(ErrorCode.INTERNAL, f"{endpoint} sent no trace")
 
 
 def _number(text: str) -> int | float:

@@ -29,8 +29,9 @@ _READS = (
     Verb("table_info", "TABLE", "One table: its keys, actions, size and what is attached to it.", "ipv4_lpm"),
     Verb("table_dump", "TABLE", "The entries of a table and its default.", "ipv4_lpm"),
     Verb("table_num_entries", "TABLE", "The number of entries of a table.", "ipv4_lpm"),
-    Verb("counter_read", "COUNTER [INDEX]", "A cell of a counter; without INDEX all that are not 0.", "drops 12"),
+    Verb("counter_read", "COUNTER [INDEX]", "A cell of a counter; without INDEX all that are not 0, also of a table's entries.", "drops 12"),
     Verb("register_read", "REGISTER [INDEX]", "A cell of a register; without INDEX all that are not 0 (BMv2 refuses).", "port_occupancy 3"),
+    Verb("meter_get_rates", "METER [INDEX]", "Rates (units a second) and bursts of a meter's cell; without INDEX all that are set.", "m 0"),
     Verb("mirroring_get", "SESSION", "The ports of a clone session.", "5"),
 )  # fmt: skip
 _WRITES = (
@@ -46,9 +47,14 @@ _WRITES = (
     Verb("table_clear", "TABLE", "Delete all entries of a table.", "ipv4_lpm"),
     Verb("table_set_default", "TABLE ACTION [ARGS...]", "Set the default action of a table.", "ipv4_lpm drop"),
     Verb("table_reset_default", "TABLE", "Reset the default action of a table to the program's.", "ipv4_lpm"),
+    Verb("counter_write", "COUNTER INDEX PACKETS BYTES", "Set a cell of a counter.", "collisions 3 5 0"),
     Verb("counter_reset", "COUNTER", "Set all cells of a counter to 0.", "collisions"),
     Verb("register_write", "REGISTER INDEX VALUE", "Set a cell of a register (BMv2 refuses).", "port_occupancy 3 0"),
     Verb("register_reset", "REGISTER", "Set all cells of a register to 0 (BMv2 refuses).", "port_occupancy"),
+    Verb(
+        "meter_set_rates", "METER INDEX CIR:CBURST PIR:PBURST", "Set rates (units a microsecond) and bursts of a meter's cell.",
+        "m 0 0.25:15000 0.5:15000",
+    ),
     Verb("mirroring_add", "SESSION PORT", "Make a clone session that sends to a port.", "5 3"),
     Verb("mirroring_delete", "SESSION", "Delete a clone session.", "5"),
 )  # fmt: skip

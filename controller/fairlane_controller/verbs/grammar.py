@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from finsy import P4Schema, P4TableAction, P4TableEntry, P4TableMatch
-from finsy.p4schema import P4BitsType, P4MatchType, P4Register, P4Table
+from finsy.p4schema import P4BitsType, P4DirectCounter, P4MatchType, P4Meter, P4Register, P4Table
 
 from fairlane_controller.errors import FairlaneError, bad_input, unknown_name
 from fairlane_controller.switch.names import resolve_name
@@ -15,8 +15,13 @@ from fairlane_controller.switch.values import format_match, format_value, parse_
 from fairlane_controller.units import counted
 from fairlane_controller.verbs.catalog import BY_NAME
 
-_OBJECTS = {"TABLE": "tables", "COUNTER": "counters", "REGISTER": "registers"}
-"""Kinds of a first word that names an object of the P4Info, and the field of P4Schema that has those."""
+_OBJECTS = {
+    "TABLE": ("tables",),
+    "COUNTER": ("counters", "direct_counters"),
+    "REGISTER": ("registers",),
+    "METER": ("meters",),
+}
+"""Kinds of a first word that names an object of the P4Info, and the fields of P4Schema that have those."""
 
 
 def usage(verb: str, why: str) -> FairlaneError:
@@ -28,6 +33,8 @@ def usage(verb: str, why: str) -> FairlaneError:
 
 
 def _index(thing: Any, word: str) -> int:
+    if isinstance(thing, P4DirectCounter):
+        raise bad_input(f"{thing.alias} is the direct counter of a table: it has no index")
     return parse_number(word, f"index of {thing.alias}", 0, thing.size - 1)
 
 
@@ -37,6 +44,18 @@ def _cell(register: P4Register, word: str) -> int:
     return parse_value(word, register.type_spec.bitwidth, f"value of {register.alias}")
 
 
+def _rate_and_burst(meter: P4Meter, word: str) -> tuple[int, int]:
+    """Units a second and a burst in units, of simple_switch_CLI's RATE:BURST, whose rate is units a microsecond."""
+    rate, _, burst = word.partition(":")
+    try:
+        per_second = float(rate) * 1e6
+    except ValueError:
+        per_second = -1
+    if not 0 <= per_second < 2**63:
+        raise bad_input(f"{meter.alias}: {word!r} is not RATE:BURST, e.g. 0.25:15000 (units a microsecond, units)")
+    return round(per_second), parse_number(burst, "burst", 0, 2**31 - 1)
+
+
 def _number(what: str, low: int, high: int) -> Callable[[Any, str], int]:
     return lambda _, word: parse_number(word, what, low, high)
 
@@ -44,6 +63,10 @@ def _number(what: str, low: int, high: int) -> Callable[[Any, str], int]:
 _KINDS: dict[str, Callable[[Any, str], Any]] = {
     "INDEX": _index,
     "VALUE": _cell,
+    "PACKETS": _number("packets", 0, 2**63 - 1),
+    "BYTES": _number("bytes", 0, 2**63 - 1),
+    "CIR:CBURST": _rate_and_burst,
+    "PIR:PBURST": _rate_and_burst,
     "SESSION": _number("clone session", 1, 32_767),  # as on BMv2
     "PORT": _number("port", 1, 511),
 }
@@ -69,7 +92,8 @@ def arguments(verb: str, words: Sequence[str], schema: P4Schema) -> list[Any]:
     found: list[Any] = list(words)
     for place, (kind, word) in enumerate(zip((kind.strip("[]") for kind in kinds), words, strict=False)):
         if place == 0 and kind in _OBJECTS:
-            found[0] = find_object(kind.lower(), word, getattr(schema, _OBJECTS[kind]))
+            objects = [one for field in _OBJECTS[kind] for one in getattr(schema, field)]
+            found[0] = find_object(kind.lower(), word, objects)
         elif kind in _KINDS:
             found[place] = _KINDS[kind](found[0], word)
     return found

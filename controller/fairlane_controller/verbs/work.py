@@ -6,19 +6,22 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from finsy import (
     P4CloneSessionEntry,
     P4CounterData,
     P4CounterEntry,
+    P4DirectCounterEntry,
     P4MeterConfig,
+    P4MeterEntry,
     P4RegisterEntry,
     P4TableEntry,
 )
-from finsy.p4schema import P4Counter, P4Register, P4Table
+from finsy.p4schema import P4Counter, P4DirectCounter, P4Meter, P4Register, P4Table
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.entities import EntityChange, entity_key, entity_of, identity
 from fairlane_controller.verbs.grammar import (
@@ -54,6 +57,8 @@ class Context:
         self._tables: dict[str, dict[str, P4TableEntry | None]] = defaultdict(dict)
         self._read: set[str] = set()
         "Tables that were read as a whole."
+        self.cells: dict[tuple[str, Any], Any] = {}
+        "Cells of arrays that lines have changed, as they will be: by name of the array, and index or entry."
 
     async def _known(self, table: str) -> dict[str, P4TableEntry | None]:
         """The entries of a table as they will be, by key; it is read once."""
@@ -227,59 +232,109 @@ async def _default(ctx: Context, table: P4Table, entry: P4TableEntry) -> Written
     return {"table": table.alias, "default": row}, [ctx.change(there or identity(entry), entry)]
 
 
-# ---- counters, registers, clone sessions -----------------------------------------------------------------------
+# ---- counters, registers, meters, clone sessions ----------------------------------------------------------------
 
-Array = P4Counter | P4Register
+Array = P4Counter | P4DirectCounter | P4Register | P4Meter
+_KINDS = {P4Counter: "counter", P4DirectCounter: "counter", P4Register: "register", P4Meter: "meter"}
+_RATES = ("cir", "cburst", "pir", "pburst")
 
 
 def _cell(array: Array, index: int | None = None) -> Any:
     """A cell of an array without its value; without an index all of them."""
     if isinstance(array, P4Counter):
         return P4CounterEntry(array.alias, index=index, data=None if index is None else P4CounterData())
-    return P4RegisterEntry(array.alias, index=index)
+    return (P4MeterEntry if isinstance(array, P4Meter) else P4RegisterEntry)(array.alias, index=index)
 
 
-def _row(cell: Any) -> Data:
+async def _cells(ctx: Context, array: Array, index: int | None = None) -> list[Any]:
+    """The cells as they will be; of a direct counter those of its table's entries."""
+    if isinstance(array, P4DirectCounter):
+        entries = await ctx.client.read_table(ctx.schema.tables[array.direct_table_name].alias, counters=True)
+        found = [P4DirectCounterEntry(table_entry=identity(one), data=one.counter_data) for one in entries]
+    else:
+        found: list[Any] = await ctx.client.read_entities([_cell(array, index)])
+    return [ctx.cells.get((array.name, _place(ctx, one)), one) for one in found]
+
+
+def _place(ctx: Context, cell: Any) -> Any:
+    return next(iter(_row(ctx, cell).values()))
+
+
+def _row(ctx: Context, cell: Any) -> Data:
     """A cell as plain data."""
-    if isinstance(cell, P4RegisterEntry):
-        return {"index": cell.index, "value": cell.data}
-    return {"index": cell.index, "packets": cell.packet_count, "bytes": cell.byte_count}
+    match cell:
+        case P4RegisterEntry():
+            return {"index": cell.index, "value": cell.data}
+        case P4MeterEntry():
+            return {"index": cell.index, **{name: getattr(cell.config, name, None) for name in _RATES}}
+        case P4DirectCounterEntry(table_entry=P4TableEntry() as entry):
+            key: Data = {"entry": match_text(entry_row(entry, ctx.schema))}
+        case _:
+            key = {"index": cell.index}
+    return {**key, "packets": cell.packet_count, "bytes": cell.byte_count}
 
 
-def _kind(array: Array) -> str:
-    return "register" if isinstance(array, P4Register) else "counter"
+def _data(array: Array, **more: Any) -> Data:
+    unit = {"unit": array.unit.name.lower()} if isinstance(array, P4Meter) else {}
+    return {_KINDS[type(array)]: array.alias, **unit, **more}
 
 
 async def _read(ctx: Context, array: Array, index: int | None = None) -> Data:
     """A cell, or all that have a value other than 0."""
-    cells: Any = await ctx.client.read_entities([_cell(array, index)])
-    rows = sorted(map(_row, cells), key=lambda row: row["index"])
-    shown = [row for row in rows if index is not None or any(list(row.values())[1:])]
-    return {_kind(array): array.alias, "cells": shown}
+    cells = await _cells(ctx, array, index)
+    rows = [_row(ctx, cell) for cell in sorted(cells, key=partial(_place, ctx))]
+    return _data(array, cells=[row for row in rows if index is not None or any(list(row.values())[1:])])
 
 
 def _change(ctx: Context, before: Any, after: Any) -> EntityChange:
     return EntityChange(*(one and entity_of(one, ctx.schema) for one in (before, after)))
 
 
+async def _write(ctx: Context, array: Array, index: int, **value: Any) -> Written:
+    """Set a cell; one that the switch does not return has no value before."""
+    cell = _cell(array, index)
+    before = next(iter(await _cells(ctx, array, index)), cell)
+    after = replace(cell, **value)
+    return _data(array, **_row(ctx, after)), [_set(ctx, array, before, after)]
+
+
+def _set(ctx: Context, array: Array, before: Any, after: Any) -> EntityChange:
+    ctx.cells[array.name, _place(ctx, after)] = after
+    return _change(ctx, before, after)
+
+
 async def _reset(ctx: Context, array: Array) -> Written:
     """Set all cells to 0."""
     zero = 0 if isinstance(array, P4Register) else P4CounterData()
-    cells: Any = await ctx.client.read_entities([_cell(array)])
-    changes = [_change(ctx, one, replace(one, data=zero)) for one in cells if one.data not in (None, zero)]
-    return {_kind(array): array.alias, "written": len(changes)}, changes
+    cells = await _cells(ctx, array)
+    changes = [_set(ctx, array, one, replace(one, data=zero)) for one in cells if one.data not in (None, zero)]
+    return _data(array, written=len(changes)), changes
 
 
-counter_read = register_read = _read
+counter_read = register_read = meter_get_rates = _read
 counter_reset = register_reset = _reset
 
 
+async def counter_write(ctx: Context, counter: P4Counter, index: int, packets: int, size: int) -> Written:
+    """Set a cell."""
+    return await _write(ctx, counter, index, data=P4CounterData(packet_count=packets, byte_count=size))
+
+
 async def register_write(ctx: Context, register: P4Register, index: int, value: int) -> Written:
-    """Set a cell; one that the switch does not return has no value before."""
-    cell: Any = _cell(register, index)
-    before: Any = next(iter(await ctx.client.read_entities([cell])), cell)
-    after = replace(cell, data=value)
-    return {"register": register.alias, **_row(after)}, [_change(ctx, before, after)]
+    """Set a cell."""
+    return await _write(ctx, register, index, data=value)
+
+
+Rate = tuple[int, int]
+"""Of a meter: units a second, and a burst in units."""
+
+
+async def meter_set_rates(ctx: Context, meter: P4Meter, index: int, committed: Rate, peak: Rate) -> Written:
+    """Set a cell."""
+    if peak[0] < committed[0]:
+        raise bad_input(f"{meter.alias}: the peak rate is below the committed rate")
+    rates = dict(zip(_RATES, (*committed, *peak), strict=True))
+    return await _write(ctx, meter, index, config=P4MeterConfig(**rates))
 
 
 async def mirroring_add(ctx: Context, session: int, port: int) -> Written:
