@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name, out_of_range, short, unknown_name
-from fairlane_controller.program.contract import Config, Place, Plan, Program, Remembered, Wanted
+from fairlane_controller.program.contract import Config, Place, Plan, Program, Remembered, Wanted, port_state
 from fairlane_controller.program.control import (
     Session,
     SwitchControl,
@@ -104,6 +104,7 @@ __all__ = [
     "on_digest",
     "out_of_range",
     "parse_dscp",
+    "port_state",
     "read_run_state",
     "run_experiment",
     "runs_program",

@@ -54,7 +54,7 @@ STATE: dict[str, Any] = {
     "hosts": [{"name": "h1", "pid": 1, "ip": "10.0.1.1"}],
     "interfaces": ["h1-eth0", "s1-eth1"],
 }  # fmt: skip
-POLICY = {"mode": "manual", "weight": 2.0, "k": 1.95, "pinned_packets": 7}
+POLICY = {"weight": 2.0, "k": 1.95, "threshold": 7}
 CURRENT = [[3, 0, "qthresh", 6, 1.0]]
 GFR = {
     "version": 1,

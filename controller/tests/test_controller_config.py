@@ -14,8 +14,6 @@ from fairlane_controller.config.read import nearest, positions, read_file, read_
 from fairlane_controller.config.schema import json_schema, json_schema_text
 from fairlane_controller.config.show import rate_text, to_toml
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.programs.qthresh.settings import PolicyState
-from fairlane_controller.programs.qthresh.wanted import settings_of
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,7 +31,6 @@ switches = [{ name = "s1", grpc = "127.0.0.1:50051", tls = { ca = "ca.pem" } }]
 [loop]
 evaluate_period = "250ms"
 flow_idle = "1min"
-samples = 3
 
 [[loop.flow_weights]]
 dst_port = 5001
@@ -62,9 +59,7 @@ weight = 1.5
 switch = "s1"
 port = 3
 class = 2
-mode = "auto"
-min_packets = 3
-max_packets = 20
+k = 1.5
 """
 
 
@@ -95,11 +90,8 @@ def test_units_become_numbers() -> None:
     assert (rule.dscp, rule.priority) == (46, 2)
     assert config.policies is not None
     by_hand, auto = config.policies
-    settings = [settings_of(one, PolicyState()) for one in (by_hand, auto)]
-    assert [(one.mode.value, one.pinned_packets, one.max_packets) for one in settings] == [
-        ("manual", 5, None),
-        ("auto", None, 20),
-    ]
+    settings = [one.settings for one in (by_hand, auto)]
+    assert [(one.mode, one.threshold, one.k) for one in settings] == [("manual", 5, 1.95), ("auto", None, 1.5)]
     assert not hasattr(config, "vcs"), "a program's model has no keys of other programs"
     assert problems_of(config, run_state()) == []
 
@@ -137,12 +129,13 @@ def test_what_is_given_without_content_stays(text: str) -> None:
         ("[[policies]]\nswitch='s1'\nport=3\nsheme='drop_tail'", "line 4, column 1: policies[0].sheme: unknown key; did you mean 'scheme'?; valid: class, k,"),
         ("[[policies]]\nswitch='s1'\nport=3\nscheme='drop-tail'", "line 4, column 1: policies[0].scheme: 'drop-tail': must be 'drop_tail', 'qthresh' or 'lanes'"),
         ("[[policies]]\nport=600", "line 1, column 1: policies[0].switch: must be given; line 2, column 1: policies[0].port: 600 is out of range: must be less than 510"),
-        ("[[policies]]\nswitch='s1'\nport=3\n mode='auto'\nthreshold=4", "line 5, column 1: policies[0].threshold: with mode auto the loop decides it"),
-        ("[[policies]]\nswitch='s1'\nport=3\nmode='manual'", "line 1, column 1: policies[0].threshold: mode manual needs one"),
-        ("[[policies]]\nswitch='s1'\nport=3\nscheme='drop_tail'\nk=2.0", "line 5, column 1: policies[0].k: drop_tail has none"),
         ("[[policies]]\nswitch='s1'\nport=3\nthreshold='5cells'", "line 4, column 1: policies[0].threshold: number '5cells' is not a whole number of packets; examples: 50, 50packets"),
         ("[[policies]]\nswitch='s1'\nport=3\nthreshold=2\nweight=0.01", "policies[0].weight: 0.01 with a threshold of 2 packets would admit nothing: must be at least 0.5"),
-        ("[[policies]]\nswitch='s1'\nport=3\nmin_packets=9\nmax_packets=4", "line 4, column 1: policies[0].min_packets: 9 is above max_packets 4"),
+        ("[[loop.flow_weights]]\ndst='h1'\nweight=1", "line 2, column 1: loop.flow_weights[0].dst: 'h1'"),
+        ("[[loop.flow_weights]]\nport=1\nweight=1", "loop.flow_weights[0].port: unknown key; did you mean 'src_port'?; valid: dst, dst_port, src, src_port, weight"),
+        ("[[loop.flow_weights]]\ndst_port=70000\nweight=1", "dst_port: 70000 is out of range: must be less than or equal to 65535"),
+        ("[[loop.flow_weights]]\ndst_port=1\nweight=300", "loop.flow_weights[0].weight: 300 is out of range"),
+        ("[[loop.flow_weights]]\ndst_port=1", "loop.flow_weights[0].weight: must be given"),
         ("[loop]\nevaluate_period = 250", "line 2, column 1: loop.evaluate_period: time 250 must be a text with a unit; examples: 200us, 5ms, 1.5s"),
         ("[loop]\n\n  flow_idle = '1ms'", "line 3, column 3: loop.flow_idle: '1ms' is out of range: must be greater than or equal to 1"),
         ("ports = [\n  { switch='s1', port=3, rate='2Zbit' }]", "line 1, column 1: ports[0].rate: rate '2Zbit' is not a number with a unit; examples: 512kbit"),
@@ -198,7 +191,7 @@ def test_the_schema_describes_what_the_file_takes() -> None:
     policy = schema["$defs"]["PolicyConfig"]
     assert "class" in policy["properties"]
     assert "traffic_class" not in policy["properties"]
-    assert policy["properties"]["min_packets"]["description"] == "Mode auto: bounds of the threshold."
+    assert policy["properties"]["k"]["description"] == "Constant of eq. (9)."
 
 
 @pytest.mark.parametrize(

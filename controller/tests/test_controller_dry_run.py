@@ -18,10 +18,10 @@ from fairlane_controller.program.registry import load_program
 from fairlane_controller.programs.qthresh.control import QthreshControl
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.law import FlowCount
-from fairlane_controller.programs.qthresh.names import Mode, Scheme
+from fairlane_controller.programs.qthresh.names import Scheme
 from fairlane_controller.programs.qthresh.policies import Policy, read_managed
-from fairlane_controller.programs.qthresh.settings import PolicyState, QthreshLoop
-from fairlane_controller.programs.qthresh.topology import QthreshOptions, QthreshTopology
+from fairlane_controller.programs.qthresh.settings import PolicySettings, QthreshLoop
+from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.changeset import put_entries
@@ -94,7 +94,8 @@ async def test_a_client_that_plans_gets_the_changes_and_writes_none(switch: Live
 
 
 async def test_a_threshold_set_by_hand_while_counters_are_read_is_not_tuned(switch: LiveSwitch) -> None:
-    topology = QthreshTopology(options=QthreshOptions(loop=QthreshLoop.model_construct(tune_period=0.05)))
+    topology = QthreshTopology()
+    topology.use_loop(QthreshLoop.model_construct(tune_period=0.05))
     agent = SwitchAgent(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}"), topology, EventLog(None))
     control = agent.control
     assert isinstance(control, QthreshControl)
@@ -115,7 +116,7 @@ async def test_a_threshold_set_by_hand_while_counters_are_read_is_not_tuned(swit
         control._flows.values |= at_port_3(1000, 1001)  # pyright: ignore[reportPrivateUsage]
         control._classes[3, 0].planned = 6.0  # pyright: ignore[reportPrivateUsage]
         await asyncio.wait_for(reading.wait(), 20)
-        topology.store.put({("s1", 3, 0): PolicyState(mode=Mode.MANUAL, pinned_packets=9)})
+        topology.store.put({("s1", 3, 0): PolicySettings(threshold=9)})
         await agent.exclusively(read_managed)
         go.set()
         for _ in range(5):

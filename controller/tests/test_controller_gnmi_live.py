@@ -762,7 +762,7 @@ def test_a_subscriber_that_does_not_read_costs_no_memory_and_nobody_else(switch:
 
 def test_lanes_follow_the_port(switch: LiveSwitch) -> None:  # the last test: queues that were added stay
     with switch.loop():
-        said = switch.fairlane("threshold", "scheme", "s1:3", "lanes")
+        said = switch.fairlane("threshold", "set", "s1:3", "--scheme", "lanes")
         assert "the port has" in said
         assert "one queue, because" in switch.fairlane("threshold", "show")
         said = switch.fairlane("ports", "set", "s1:3", "--scheduler", "drr", "--queues", "64")
@@ -773,7 +773,7 @@ def test_lanes_follow_the_port(switch: LiveSwitch) -> None:  # the last test: qu
         assert _lanes(switch) == 0
         switch.fairlane("undo")
         assert _lanes(switch) == 32
-        switch.fairlane("threshold", "scheme", "s1:3", "drop_tail")
+        switch.fairlane("threshold", "set", "s1:3", "--scheme", "drop_tail")
         switch.fairlane("ports", "set", "s1:3", "--scheduler", "strict")
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fairlane import Session, SwitchControl, enable_digest, runs_program
+from fairlane import Session, SwitchControl, enable_digest, port_state, runs_program
 from fairlane.measure import (
     DIGEST_PORT_REPORT,
     DIGEST_T_RES,
@@ -27,12 +27,11 @@ from fairlane.text import counted
 from finsy import P4TableEntry
 
 from . import law, names
-from .decide import Outcome, ThresholdDecider, explain_decision, lane_room, measured_for_lanes
+from .decide import MIN_WRITE_INTERVAL_S, Outcome, ThresholdDecider, explain_decision, lane_room, measured_for_lanes
 from .flows import FlowKey, Flows, give_hash_key
 from .law import FlowCount, LaneLength, Law, Port
-from .names import Mode
 from .policies import InForce, Policy, read_managed
-from .settings import PolicyState, QthreshPort
+from .settings import PolicySettings, QthreshPort
 from .wanted import SetupPlan
 
 if TYPE_CHECKING:
@@ -101,8 +100,7 @@ class QthreshControl(SwitchControl):
         self._classes: dict[Key, _Class] = {}
         self._max_delay_s = DIGEST_LIST_S
         "Of a list of T_res samples."
-        options = topology.options
-        self._flows = Flows(session, options.loop.flow_idle, options.flow_weight)
+        self._flows = Flows(session, self._loop.flow_idle, self._loop.weight_of)
 
     # ---- life ------------------------------------------------------------------------------------------------
 
@@ -112,7 +110,7 @@ class QthreshControl(SwitchControl):
         assert run is not None
         assert state is not None
         policies = list(self._policies.values()) or self.topology.store.read_policies(state.name)
-        known = {str(one.key): one.fitted(state.port(one.port)).entry for one in policies}
+        known = {str(one.key): one.fitted(port_state(run, (state.name, one.port))).entry for one in policies}
         return list(SetupPlan(run).wanted(state.name, known).entries)
 
     async def observe(self, client: SwitchClient) -> None:
@@ -124,11 +122,11 @@ class QthreshControl(SwitchControl):
         """Read limits, policies and flows of the switch and go on from there; then listen to the digests."""
         self._use(await read_managed(client))
         for one in self._classes.values():
-            one.outcome, one.decider = None, ThresholdDecider(self._loop, one.policy.qthresh_packets)
+            one.outcome, one.decider = None, ThresholdDecider(one.policy.qthresh_packets)
         flows, dry_run, ports = 0, self.session.dry_run, sorted(self._ports)
         if not dry_run:
             flows = await self._flows.take_over(client)
-            if self.topology.options.keeps_counts:
+            if self.topology.keeps_counts:
                 await self.session.attempt(client, "hash key", give_hash_key)
         for name in (DIGEST_T_RES, DIGEST_PORT_REPORT):
             await enable_digest(self.session, client, name)
@@ -151,7 +149,7 @@ class QthreshControl(SwitchControl):
         classes: dict[Key, _Class] = {}
         for key, policy in found.policies.items():
             if policy.is_limited:
-                one = classes[key] = self._classes.get(key) or _Class(policy, ThresholdDecider(self._loop))
+                one = classes[key] = self._classes.get(key) or _Class(policy, ThresholdDecider())
                 one.policy, one.decider.in_force_packets = policy, policy.qthresh_packets
         self._classes = classes
 
@@ -165,17 +163,14 @@ class QthreshControl(SwitchControl):
 
     def use_options(self) -> None:
         """Flows that have an entry keep its idle time and weight."""
-        options = self.topology.options
-        self._flows.weight_of_new, self._flows.idle_timeout_s = options.flow_weight, options.loop.flow_idle
-        for one in self._classes.values():
-            one.decider.options = options.loop
+        self._flows.weight_of_new, self._flows.idle_timeout_s = self._loop.weight_of, self._loop.flow_idle
         for port in self._ports.values():
             if port.law is not None:
-                port.law.period_s = options.loop.tune_period
+                port.law.period_s = self._loop.tune_period
 
     def jobs(self, client: SwitchClient) -> list[Coroutine[Any, Any, Any]]:
         """Measure and decide; where it is no dry run, keep flows and counts too."""
-        options, writes = self.topology.options, not self.session.dry_run
+        writes = not self.session.dry_run
         jobs: list[Coroutine[Any, Any, Any]] = [
             listen_reports(client, self._meter_of),
             listen_t_res(client, self._meter_of),
@@ -190,7 +185,7 @@ class QthreshControl(SwitchControl):
                 send_probes(client, lambda: {port: one.meter for port, one in self._ports.items()}),
                 listen_probes(client, self._meter_of),
             ]
-        if writes and options.keeps_counts:
+        if writes and self.topology.keeps_counts:
             open_queues = partial(open_ports, self.session.endpoint, self.topology.run)
             keeper = OccupancyKeeper(names.COUNTED, open_queues, self.session.event)
             jobs.append(keeper.keep_forever(client, lambda: self._ports))
@@ -198,13 +193,13 @@ class QthreshControl(SwitchControl):
 
     @property
     def _loop(self) -> Any:
-        return self.topology.options.loop
+        return self.topology.loop
 
     @property
     def _name(self) -> str:
         return self.session.endpoint.name
 
-    def _settings(self, key: Key) -> PolicyState:
+    def _settings(self, key: Key) -> PolicySettings:
         return self.topology.store.policy(self._name, *key)
 
     # ---- measurements ----------------------------------------------------------------------------------------
@@ -213,7 +208,7 @@ class QthreshControl(SwitchControl):
         state = self.session.state.port(port) if self.session.state else None
         line_bps = float(state.rate_bps) if state is not None and state.rate_bps else None
         report = partial(self._link_changed, port)
-        return _Port(limit, PortMeter(self.topology.options.measure, line_bps=line_bps, report=report))
+        return _Port(limit, PortMeter(self.topology.measure, line_bps=line_bps, report=report))
 
     def _meter_of(self, port: int) -> PortMeter | None:
         return self._ports[port].meter if port in self._ports else None
@@ -232,10 +227,10 @@ class QthreshControl(SwitchControl):
             async with self.session.writes:
                 for key, one in sorted(self._classes.items()):
                     settings = self._settings(key)
-                    if settings.mode is Mode.AUTO and key[0] in self._ports:
+                    if settings.threshold is None and key[0] in self._ports:
                         await self._evaluate(client, one, self._ports[key[0]], settings)
 
-    async def _evaluate(self, client: SwitchClient, one: _Class, port: _Port, settings: PolicyState) -> None:
+    async def _evaluate(self, client: SwitchClient, one: _Class, port: _Port, settings: PolicySettings) -> None:
         now_s, policy, room, longer = _now_s(), one.policy, float(port.capacity_packets), 1.0
         measured, has_lane = port.meter.measurement(now_s), bool(policy.lanes.own)
         if has_lane:
@@ -250,8 +245,9 @@ class QthreshControl(SwitchControl):
             one.planned, one.longest = decision.exact_packets, room / (settings.k * decision.plan.w_best_packets)
         writes = decision.outcome is Outcome.WRITE
         # A threshold waits a second after the flows' weights were written, where the link has not just changed.
-        interval_s = self._loop.min_write_interval
-        has_just_tuned = now_s - port.changed_s > 2 * interval_s and now_s - one.tuned_s < interval_s - 1e-6
+        has_just_tuned = (
+            now_s - port.changed_s > 2 * MIN_WRITE_INTERVAL_S and now_s - one.tuned_s < MIN_WRITE_INTERVAL_S - 1e-6
+        )
         one.is_waiting = writes and has_just_tuned
         if one.is_waiting:
             return
@@ -298,7 +294,7 @@ class QthreshControl(SwitchControl):
 
     async def _space_lists(self, client: SwitchClient) -> None:
         """With many flows T_res samples come in fewer lists."""
-        is_many = len(self._flows) > self.topology.options.measure.few_flows
+        is_many = len(self._flows) > self.topology.measure.few_flows
         max_delay_s = MANY_FLOWS_LIST_S if is_many else DIGEST_LIST_S
         if max_delay_s != self._max_delay_s:
             self._max_delay_s = max_delay_s
@@ -308,7 +304,7 @@ class QthreshControl(SwitchControl):
         """The policies of a port whose flows the law decides about, or whose lanes may have to be longer than (9)."""
         found = [(one, self._settings(key)) for key, one in sorted(self._classes.items()) if key[0] == port]
         return [
-            one for one, known in found if known.mode is Mode.AUTO and known.self_tuning and one.planned is not None
+            one for one, known in found if known.threshold is None and known.self_tuning and one.planned is not None
         ]
 
     def _flows_of(self, keys: Iterable[Key]) -> dict[FlowKey, Key]:
@@ -364,9 +360,7 @@ class QthreshControl(SwitchControl):
         for flow, one in decided.items():
             if one.qthresh_packets is not None:
                 policy, weight = of[flow].policy, mine[flow].weight
-                settings = self._settings(policy.key)
-                low, high = settings.min_packets or 1, settings.max_packets or port.capacity_packets
-                packets = round(min(max(one.qthresh_packets, low * weight), high * weight))
+                packets = round(min(max(one.qthresh_packets, weight), port.capacity_packets * weight))
                 changed[flow] = replace(
                     flows.values[flow], tuned=names.weight_for(packets, policy.qthresh_packets), tap=0
                 )
@@ -406,9 +400,7 @@ class QthreshControl(SwitchControl):
 
     def status(self) -> dict[str, Any]:
         """Flows and policies."""
-        policies = [
-            {**one.to_json(), "mode": self._settings(key).mode.value} for key, one in sorted(self._policies.items())
-        ]
+        policies = [{**one.to_json(), "mode": self._settings(key).mode} for key, one in sorted(self._policies.items())]
         laws = (law for port in self._ports.values() for law in (port.law, port.lanes) if law is not None)
         decided = {str(flow): one.why.value for law in laws for flow, one in law.last.items()}
         of_flows = {"flows": len(self._flows), "flows_missed": self._flows.counts["missed"]}

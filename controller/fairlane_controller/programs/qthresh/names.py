@@ -40,15 +40,6 @@ class Scheme(str, Enum):
 SCHEMES = {one.value: one for one in Scheme}
 
 
-class Mode(str, Enum):
-    """Who decides the threshold of an (egress port, class)."""
-
-    AUTO = "auto"
-    "The loop, from measurements."
-    MANUAL = "manual"
-    "A person, by `threshold set`; the loop does not change it."
-
-
 def admitted_index(port: int, traffic_class: int) -> int:
     """Index of the counter `admitted`: port ++ class (9 + 3 bits)."""
     return port << 3 | traffic_class

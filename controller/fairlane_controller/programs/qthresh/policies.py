@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from fairlane import ErrorCode, FairlaneError, Plain, PortState, check_program
-from fairlane.switch import UNLIMITED, SwitchClient, match_of
+from fairlane.switch import UNLIMITED, PortNumber, SwitchClient, match_of
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
 from . import names
 from .names import WEIGHT_MAX, WEIGHT_ONE, Scheme, encode_weight
-from .settings import ClassConfig, QthreshPort
+from .settings import ClassConfig, ClassNumber, QthreshPort, Threshold, Weight
 
 START_QTHRESH_PACKETS = 6
 """The threshold of a class whose scheme becomes qthresh before anything was measured: the largest of the paper's
@@ -38,18 +38,16 @@ class Lanes(NamedTuple):
 NO_LANES = Lanes()
 
 
-def lanes_of(port: PortState | None) -> Lanes:
+def lanes_of(port: PortState) -> Lanes:
     """The lanes that a port's queues make; none where it has too few or does not serve them by weight (`why_no_lanes`)."""
-    if port is None or why_no_lanes(port):
+    if why_no_lanes(port):
         return NO_LANES
     own = 1 << (port.queues - 2).bit_length() - 1
     return Lanes(own, 1 << (port.queues - 1 - own).bit_length() - 1)
 
 
-def why_no_lanes(port: PortState | None) -> str:
+def why_no_lanes(port: PortState) -> str:
     """Why flows of a port share one queue; empty where they need not."""
-    if port is None:
-        return "nothing says what queues the port has"
     if port.scheduler in LANE_SCHEDULERS and port.queues >= LEAST_QUEUES:
         return ""
     return (
@@ -62,11 +60,11 @@ def why_no_lanes(port: PortState | None) -> str:
 class Policy:
     """One entry of `policy`: the scheme of an (egress port, class), its threshold in packets, its weight."""
 
-    port: int
-    traffic_class: int
+    port: PortNumber
+    traffic_class: ClassNumber
     scheme: Scheme
-    qthresh_packets: int = START_QTHRESH_PACKETS
-    weight: float = 1.0
+    qthresh_packets: Threshold = START_QTHRESH_PACKETS
+    weight: Weight = 1.0
     lanes: Lanes = NO_LANES
     "With scheme lanes; none: thresholds in one queue."
     spacing_us: int = 0
@@ -96,8 +94,6 @@ class Policy:
             action = P4TableAction("set_lanes", **given, **lanes, spacing_us=self.spacing_us)
         elif not self.is_limited:
             action = P4TableAction("drop_tail")
-        elif self.spacing_us:
-            action = P4TableAction("set_qthresh_spaced", **given, spacing_us=self.spacing_us)
         else:
             action = P4TableAction("set_qthresh", **given)
         match = P4TableMatch(egress_port=self.port, traffic_class=self.traffic_class)
@@ -118,12 +114,11 @@ class Policy:
 
     def with_scheme(self, scheme: Scheme) -> Policy:
         """With another scheme, without lanes (`fitted`); from drop-tail on with the threshold that a class begins with."""
-        spacing_us = self.spacing_us if scheme is Scheme.LANES else 0
         if not self.is_limited or scheme is Scheme.DROP_TAIL:
             return Policy(self.port, self.traffic_class, scheme)
-        return replace(self, scheme=scheme, spacing_us=spacing_us, lanes=NO_LANES)
+        return replace(self, scheme=scheme, lanes=NO_LANES, spacing_us=self.spacing_us if scheme is Scheme.LANES else 0)
 
-    def fitted(self, port: PortState | None) -> Policy:
+    def fitted(self, port: PortState) -> Policy:
         """With the lanes of its port, where it is to have lanes."""
         return replace(self, lanes=lanes_of(port)) if self.scheme is Scheme.LANES else self
 

@@ -43,7 +43,7 @@ class Qthresh(Program):
     dynamic_tables = tuple(names.TABLE_FLOW.values())
     loop_tables = {
         **dict.fromkeys(names.TABLE_FLOW.values(), "it makes and deletes flow entries itself"),
-        names.TABLE_POLICY: "use `fairlane threshold` or `fairlane threshold scheme`",
+        names.TABLE_POLICY: "use `fairlane threshold`",
     }
     units = {"qthresh": "packets", "weight": "1/256", "lanes": "lanes", "lanes_by_hash": "lanes by hash"}
     columns = view.COLUMNS

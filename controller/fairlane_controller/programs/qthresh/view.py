@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
-from fairlane import Column, Kind, Reading, Row, SwitchState
+from fairlane import Column, Kind, PortState, Reading, Row, SwitchState
 from fairlane.switch import COUNTER_ADMITTED, COUNTER_PASSED
 from finsy import P4CounterData, P4TableEntry
 
@@ -16,7 +16,7 @@ from . import names
 from .flows import parse_flow
 from .names import Scheme, encode_weight
 from .policies import InForce, Policy, action_of, policy_in_force, why_no_lanes
-from .settings import PolicyState
+from .settings import PolicySettings
 from .store import LoopStore
 
 COLUMNS = (
@@ -44,11 +44,9 @@ POLICY = Kind(
         Column("mode", "mode", doc="auto or manual"),
         Column("k", "k", doc="constant of eq. (9)", value_type=float, metric=None),
         Column("weight", "weight", value_type=float, metric=None),
-        Column("effective_packets", "effective", "packets", "(Qthresh · weight) >> 8: a flow without a weight of its own", wide=True),
-        Column("manual", "manual", doc="1 when a person set the threshold, 0 when the loop decides.", value_type=bool, wide=True, metric="fairlane_threshold_manual"),
         Column("traffic_class", "class", value_type=int, wide=True),
         Column("lanes", "lanes", doc="queues that flows have for themselves, with the scheme lanes", value_type=int, wide=True),
-        Column("why_no_lanes", "why no lanes", doc="why a port with the scheme lanes has one queue", wide=True),
+        Column("why_no_lanes", "one queue, because", doc="why a port with the scheme lanes has one queue", wide=True),
     ),
     plural="policies",
     brief=True,
@@ -95,7 +93,11 @@ async def read_rows(reading: Reading, switch: SwitchState | None) -> list[Row]:
     if reading.folder is not None and "store" not in reading.memory:
         reading.memory["store"] = LoopStore(reading.folder)
     store = reading.memory.get("store")
-    classes = [_class_row(reading.switch, policy, store, switch) for _, policy in sorted(found.policies.items())]
+    known = {one.port: one for one in (switch.ports if switch is not None else ())}
+    classes = [
+        _class_row(reading.switch, policy, store, known.get(policy.port) or PortState(port=policy.port))
+        for _, policy in sorted(found.policies.items())
+    ]
     return [*ports, *classes, *flows]
 
 
@@ -126,28 +128,19 @@ async def _read_ports(reading: Reading, found: InForce) -> list[Row]:
     return rows
 
 
-def _class_row(name: str, policy: Policy, store: LoopStore | None, switch: SwitchState | None) -> Row:
-    settings = store.policy(name, *policy.key) if store is not None else PolicyState()
-    port = switch.port(policy.port) if switch is not None else None
-    mode = settings.mode.value if store is not None and policy.is_limited else None
+def _class_row(name: str, policy: Policy, store: LoopStore | None, port: PortState) -> Row:
+    settings = store.policy(name, *policy.key) if store is not None else PolicySettings()
     values = {
         "traffic_class": policy.traffic_class,
         "scheme": policy.scheme.value,
         "qthresh_packets": policy.qthresh_packets if policy.is_limited else None,
         "weight": policy.weight if policy.is_limited else settings.weight,
-        "effective_packets": _packets(policy, encode_weight(policy.weight)),
-        "mode": mode,
-        "manual": None if mode is None else mode == "manual",
+        "mode": settings.mode if store is not None and policy.is_limited else None,
         "k": settings.k,
     }
     if policy.scheme is Scheme.LANES:
         values |= {"lanes": policy.lanes.own, "why_no_lanes": None if policy.lanes.own else why_no_lanes(port)}
     return Row(policy.port, values, "policy", str(policy.traffic_class))
-
-
-def _packets(policy: Policy, weight: int) -> int | None:
-    """What a flow with this weight in 1/256 may have waiting, as the data plane multiplies it; None: drop-tail."""
-    return policy.qthresh_packets * weight >> 8 if policy.is_limited else None
 
 
 async def _read_flows(reading: Reading, found: InForce, entries: Iterable[P4TableEntry]) -> list[Row]:
@@ -185,7 +178,10 @@ async def _read_flows(reading: Reading, found: InForce, entries: Iterable[P4Tabl
             "slot": slot,
             "why": decided.get(name),
             "waiting_packets": waiting.get(slot) if waiting is not None else None,
-            "qthresh_packets": _packets(policy, weight) if policy is not None else None,
+            # As the data plane multiplies it.
+            "qthresh_packets": policy.qthresh_packets * weight >> 8
+            if policy is not None and policy.is_limited
+            else None,
             "weight": weight / names.WEIGHT_ONE if weight else None,
         }
         rows.append(Row(port, values, "flow", name))

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fairlane import Config, Place, Plain, Plan, Remembered, RunState, Wanted
+from fairlane import Config, Place, Plain, Plan, Remembered, RunState, Wanted, port_state
 from fairlane.switch import UNLIMITED, Entries, match_of
 from finsy import P4TableEntry
 
 from . import names
 from .model import QTHRESH_MIN_PACKETS, bounded_capacity
-from .names import Mode, Scheme
+from .names import Scheme
 from .policies import InForce, Policy, class_entries, class_rule, limit_entry, limit_settings, policy_in_force
-from .settings import PolicyConfig, PolicyState, QthreshPort, QthreshSections, Tunables
+from .settings import PolicyConfig, PolicySettings, QthreshPort, QthreshSections
 from .store import LoopStore
 
 
@@ -88,7 +88,7 @@ class QthreshPlan(Plan):
         named = {one.key[1:]: one for one in self._sections.policies or () if one.switch == switch}
         for key, one in named.items():
             current, place = found.policies.get(key), (switch, one.port)
-            state = self.config.states.get(place) or (self.run and self.run.switch(switch).port(one.port))
+            state = self.config.states.get(place) or port_state(self.run, place)
             if one.scheme is not Scheme.DROP_TAIL or current is not None:  # drop-tail is in force without an entry
                 yield policy_of(one, current, limits.get(place, 0)).fitted(state).entry
         # Drop-tail that the configuration does not name is what an entry that nobody wrote would be.
@@ -96,17 +96,8 @@ class QthreshPlan(Plan):
 
     def remembered(self, switch: str) -> list[Remembered]:
         """Settings of policies that differ."""
-        found: list[Remembered] = []
-        for one in self._sections.policies or ():
-            before = self.store.policy(*one.key)
-            settings = settings_of(one, before)
-            if one.switch == switch and settings != before:
-                differ = changed_settings(before, settings)
-                differ.pop("weight", None)  # it is in the entry too, which is what counts
-                old, new = ({key: pair[index] for key, pair in differ.items()} for index in (0, 1))
-                ((name, value),) = self.store.documents({one.key: settings}).items()
-                found.append(Remembered(name, f"port={one.port} class={one.traffic_class}", value, new, old))
-        return found
+        named = (one for one in self._sections.policies or () if one.switch == switch)
+        return [found for one in named if (found := changed_settings(one, self.store)) is not None]
 
 
 def limits_of(config: Config, run: RunState | None) -> dict[Place, int]:
@@ -136,25 +127,19 @@ def policy_of(wanted: PolicyConfig, current: Policy | None, limit_packets: int) 
         return policy
     packets = wanted.threshold
     if packets is None:
-        largest = bounded_capacity(limit_packets, wanted.weight)
-        low, high = max(wanted.min_packets or 1, QTHRESH_MIN_PACKETS), min(wanted.max_packets or largest, largest)
-        packets = max(1, min(max(policy.qthresh_packets, low), high))
+        packets = min(max(policy.qthresh_packets, QTHRESH_MIN_PACKETS), bounded_capacity(limit_packets, wanted.weight))
     return replace(policy, qthresh_packets=packets, weight=wanted.weight)
 
 
-def settings_of(wanted: PolicyConfig, before: PolicyState) -> PolicyState:
-    """What the loop is to remember: with drop-tail what it did. What was pinned once stays with mode auto."""
-    if wanted.scheme is Scheme.DROP_TAIL:
-        return before
-    given = {name: getattr(wanted, name) for name in Tunables.model_fields}
-    mode = wanted.mode or (Mode.AUTO if wanted.threshold is None else Mode.MANUAL)
-    return PolicyState(mode=mode, pinned_packets=wanted.threshold or before.pinned_packets, **given)
-
-
-def changed_settings(before: PolicyState, after: PolicyState) -> dict[str, tuple[Any, Any]]:
-    """(before, after) of each setting that differs, as plain data."""
-    old, new = (one.model_dump(mode="json") for one in (before, after))
-    return {name: (old[name], new[name]) for name in new if old[name] != new[name]}
+def changed_settings(wanted: PolicyConfig, store: LoopStore) -> Remembered | None:
+    """The new settings of a policy; None: they are as before. Its weight is in the entry too, which is what counts."""
+    before, after = (one.model_dump(mode="json") for one in (store.policy(*wanted.key), wanted.settings))
+    if before == after:
+        return None
+    ((name, value),) = store.documents({wanted.key: wanted.settings}).items()
+    differ = [key for key in after if before[key] != after[key] and key != "weight"]
+    new, old = ({key: data[key] for key in differ} for data in (after, before))
+    return Remembered(name, f"port={wanted.port} class={wanted.traffic_class}", value, new, old)
 
 
 # ---- what is in force ------------------------------------------------------------------------------------------------
@@ -179,13 +164,13 @@ def read_config(current: Mapping[str, Entries], run: RunState) -> Config:
     return Config(ports, QthreshSections.model_validate(sections), notes=tuple(notes))
 
 
-def plain_policy(switch: str, policy: Policy, known: PolicyState) -> Plain:
+def plain_policy(switch: str, policy: Policy, known: PolicySettings) -> Plain:
     """A policy that is in force, as a file says it."""
     data = {"switch": switch, "port": policy.port, "class": policy.traffic_class, "scheme": policy.scheme.value}
-    if not policy.is_limited:
-        return data
-    data |= known.model_dump(mode="json", exclude={"pinned_packets"}, exclude_none=True) | {"weight": policy.weight}
-    return data | ({"threshold": policy.qthresh_packets} if known.mode is Mode.MANUAL else {})
+    data |= known.model_dump(mode="json", exclude_defaults=True)
+    if policy.is_limited:
+        data |= {"weight": policy.weight, **({} if known.threshold is None else {"threshold": policy.qthresh_packets})}
+    return data
 
 
 # ---- what a configuration must fulfil as a whole ----------------------------------------------------------------------
@@ -239,8 +224,6 @@ def _policies(sections: QthreshSections, config: Config, run: RunState | None) -
 
 
 def beyond_limit(policy: PolicyConfig, limit_packets: int) -> Iterator[str]:
-    """Thresholds of a policy that are more than its port lets wait (0: not known)."""
-    for key in ("threshold", "min_packets", "max_packets"):
-        value = getattr(policy, key)
-        if value is not None and limit_packets and value > limit_packets:
-            yield f"{key}: {value} is more than the port lets wait ({limit_packets} packets): must be at most {limit_packets}"
+    """A threshold that is more than its port lets wait (0: not known)."""
+    if 0 < limit_packets < (policy.threshold or 0):
+        yield f"threshold: {policy.threshold} is more than the port lets wait ({limit_packets} packets): must be at most {limit_packets}"
