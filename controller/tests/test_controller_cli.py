@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import re
 import socket
 from pathlib import Path
 
@@ -29,29 +28,6 @@ def failing(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
     return caught.value.code, capsys.readouterr().err
 
 
-def test_plan_of_the_papers_third_link() -> None:
-    code, output = run(
-        "threshold", "plan", "--rate", "2Mbit", "--t-res", "4ms", "--packet-bytes", "1000", "--flows", "2", "--json"
-    )
-    assert code == 0
-    plan = json.loads(output)
-    assert plan["t_d_s"] == pytest.approx(0.004)
-    assert plan["t_res_s"] == pytest.approx(0.004)
-    assert plan["w_best_packets"] == pytest.approx(2.5)
-    assert plan["qthresh_packets"] == 5
-
-
-def test_plan_takes_a_measured_t_res() -> None:
-    _, output = run("threshold", "plan", "--rate", "5Mbit", "--t-res", "6.8ms", "--k", "1", "--json")
-    assert json.loads(output)["w_best_packets"] == pytest.approx(0.0068 * 5e6 / 8000 / 2 + 2)
-
-
-def test_plan_for_people() -> None:
-    code, output = run("threshold", "plan", "--rate", "2Mbit", "--t-res", "4ms")
-    assert code == 0
-    assert re.search(r"qthresh_packets\W+5\b", output)
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -61,7 +37,7 @@ def test_plan_for_people() -> None:
         "status",
         "flows",
         "ports measure",
-        "threshold plan",
+        "threshold set",
         "p4 table",
     ],
 )
@@ -80,12 +56,8 @@ def test_at_most_20_words_are_at_the_top_those_of_programs_and_our_other_package
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("threshold", "plan", "--rate", "2Zbit"), 2, "rate '2Zbit' is not a number with a unit; examples: 512kbit"),
-        (("threshold", "plan", "--rate", "2"), 2, "--rate '2' is not a number with a unit; examples: 512kbit"),
-        (("threshold", "plan", "--rate", "0"), 2, "rate: 0.0 is out of range: must be greater than or equal to 1"),
-        (("threshold", "plan", "--rate", "2Mbit", "--t-res", "4ms", "--k", "inf"), 2, "k: inf: must be a finite number"),
-        (("threshold", "plan", "--rate", "2Mbit"), 2, "t_res: must be given"),
-        (("threshold", "plan", "--rate", "2Mbit", "--t-res", "4ms", "--weight", "-1"), 2, "weight: -1.0 is out of range"),
+        (("ports", "set", "s1:3", "--rate", "2Zbit"), 2, "rate '2Zbit' is not a number with a unit; examples: 512kbit"),
+        (("ports", "set", "s1:3", "--rate", "2"), 2, "--rate '2' is not a number with a unit; examples: 512kbit"),
         (("status", "--switch", "s1:50051"), 3, "unknown switch 's1:50051'; did you mean 's1'?"),
         (("status", "--switch", "s1=127.0.0.1"), 2, "must be NAME=HOST:PORT"),
         (("status", "--switch", "s1=127.0.0.1:99999"), 2, "with a port of 1 to 65535"),
@@ -123,7 +95,7 @@ def test_no_topology(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
 
 
 def test_errors_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    code, text = failing(capsys, "threshold", "plan", "--rate", "fast", "--json")
+    code, text = failing(capsys, "ports", "set", "s1:3", "--rate", "fast", "--json")
     assert code == 2
     error = json.loads(text)["error"]
     assert error["code"] == "bad_input"

@@ -43,7 +43,7 @@ rate = "2Mbps"
 queue_packets = "50packets"
 scheduler = "drr"
 managed = true
-limit_bytes = "64KB"
+ecn = true
 
 [[classes]]
 class = 2
@@ -84,7 +84,7 @@ def test_units_become_numbers() -> None:
     assert (config.loop.evaluate_period, config.loop.flow_idle) == (0.25, 60.0)
     assert config.ports is not None
     (port,) = config.ports
-    assert (port.rate, port.queue_packets, port.limit_bytes) == (2e6, 50, 64_000)
+    assert (port.rate, port.queue_packets, port.ecn) == (2e6, 50, True)
     assert config.classes is not None
     (rule,) = config.classes
     assert (rule.dscp, rule.priority) == (46, 2)
@@ -162,8 +162,8 @@ def test_mistakes_say_where_and_what_is_allowed(text: str, message: str) -> None
         ("[[ports]]\nswitch='s2'\nport=3", "ports[0].switch: unknown switch 's2'; did you mean 's1'?; valid: s1"),
         ("[[ports]]\nswitch='s1'\nport=3\n[[ports]]\nswitch='s1'\nport=3", "ports[1]: s1:3 is ports[0] too; a port may occur once"),
         ("[[ports]]\nswitch='s1'\nport=3\nlimit_packets=4", "ports[0].limit_packets: the port is not managed"),
-        ("[[ports]]\nswitch='s1'\nport=3\necn=true", "ports[0].ecn: the port is not managed"),
         ("[[ports]]\nswitch='s1'\nport=3\nmanaged=true\nlimit_packets=51", "ports[0].limit_packets: 51 is more than the queue has room for (50 packets): must be at most 50"),
+        ("[[ports]]\nswitch='s1'\nport=3\necn=true", "ports[0].ecn: the port is not managed"),
         ("[[ports]]\nswitch='s1'\nport=1\nmanaged=true", "ports[0].managed: nothing says how many packets the queue has room for"),
         ("[[policies]]\nswitch='s1'\nport=1\nthreshold=4", "policies[0].port: s1:1 is not managed (managed: s1:3)"),
         ("[[policies]]\nswitch='s1'\nport=3\nthreshold=60", "policies[0].threshold: 60 is more than the port lets wait (50 packets)"),

@@ -332,7 +332,7 @@ def test_a_running_loop_reloads_its_file(switch: LiveSwitch) -> None:
         wait_until("the changed file to be seen", lambda: len(switch.events("config_applied")) > 1)
         assert "the file has changed: 1 table entry," in switch.events("config_applied")[-1]["why"]
         assert switch.json("config", "show")["config"]["loop"]["evaluate_period"] == "500ms"
-        policies = {p["class"]: p["qthresh_packets"] for p in switch.loop_status()["policies"]}
+        policies = {p["traffic_class"]: p["qthresh_packets"] for p in switch.loop_status()["policies"]}
         assert policies[0] == 8
 
         write(switch, slower.replace("dscp", "dcsp"))

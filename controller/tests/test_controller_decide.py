@@ -152,7 +152,7 @@ def test_a_decision_explains_itself() -> None:
     data = step(decider, 0.0, measured(t_res_for(8.0))).to_json()
     assert (data["outcome"], data["previous_packets"], data["qthresh_packets"]) == ("write", 4, 8)
     assert data["reason"] == "changed from 4 to 8"
-    assert math.isclose(data["plan"]["qthresh_exact_packets"], 8.0)
+    assert math.isclose(data["exact_packets"], 8.0)
     assert data["plan"]["rate_bps"] == 2e6
 
 

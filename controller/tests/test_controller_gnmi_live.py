@@ -501,7 +501,7 @@ def _limit(switch: LiveSwitch) -> int:
 
     async def read() -> int:
         async with SwitchClient(endpoint(switch)) as client:
-            return (await read_managed(client))[0][3].limit_packets or 0
+            return (await read_managed(client)).ports[3].limit_packets or 0
 
     return asyncio.run(read())
 
@@ -764,7 +764,7 @@ def test_lanes_follow_the_port(switch: LiveSwitch) -> None:  # the last test: qu
     with switch.loop():
         said = switch.fairlane("threshold", "set", "s1:3", "--scheme", "lanes")
         assert "the port has" in said
-        assert "one queue, because" in switch.fairlane("threshold", "show")
+        assert switch.json("threshold", "show")[0]["lanes"] == 0
         said = switch.fairlane("ports", "set", "s1:3", "--scheduler", "drr", "--queues", "64")
         assert "policy of port 3 = 32 lanes, 16 lanes by hash" in said
         assert _lanes(switch) == 32

@@ -65,7 +65,7 @@ def plan(port: PortState, asked: dict[str, Any], before: Policy | None = None) -
 
 def test_the_scheme_lanes_takes_the_port_s_queues() -> None:
     policy = plan(DRR, {"scheme": "lanes"})
-    assert (policy.scheme, policy.lanes, policy.to_json()["lanes"]) == (Scheme.LANES, (2048, 1024), 2048)
+    assert (policy.scheme, policy.lanes, policy.values["lanes"]) == (Scheme.LANES, (2048, 1024), 2048)
     assert why_no_lanes(DRR) == ""
 
 

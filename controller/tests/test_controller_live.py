@@ -209,7 +209,17 @@ def test_a_killed_loop_leaves_thresholds_and_a_new_one_goes_on(switch: LiveSwitc
     assert switch.json("status")["loop_running"] is False
     with switch.loop():
         taken = switch.events("took_over")[-1]
-        assert taken["policies"] == [{"port": 3, "class": 0, "scheme": "qthresh", "qthresh_packets": 8, "weight": 1.5}]
+        assert taken["policies"] == [
+            {
+                "port": 3,
+                "traffic_class": 0,
+                "scheme": "qthresh",
+                "qthresh_packets": 8,
+                "weight": 1.5,
+                "lanes": None,
+                "mode": "manual",
+            }
+        ]
         assert switch.json("status")["loop"][0]["policies"][0]["mode"] == "manual"
         row = threshold(switch)
         assert (row["qthresh_packets"], row["weight"], row["mode"]) == (8, 1.5, "manual")

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane threshold show|set|auto|plan`."""
+"""`fairlane threshold show|set|auto`."""
 
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import Annotated
 
 import typer
-from fairlane import Duration, ErrorCode, FairlaneError, Flag, Plain, Rate, Section, Size, port_state
+from fairlane import ErrorCode, FairlaneError, Plain, port_state
 from fairlane.changes import Sites
 from fairlane.cli import (
     App,
@@ -33,35 +32,23 @@ from fairlane.cli import (
     take_two,
 )
 from fairlane.switch import ChangeSet, EntityChange, same_entity
-from fairlane.text import describe, parse_count, parse_rate
-from pydantic import Field, ValidationError
+from fairlane.text import describe, parse_count
+from pydantic import ValidationError
 
-from .model import DEFAULT_K, QthreshPlan
 from .names import Scheme
 from .policies import InForce, Policy, policy_in_force, read_managed, why_no_lanes
-from .settings import PolicyConfig, PolicyKey, PolicySettings, Weight
+from .settings import PolicyConfig, PolicyKey, PolicySettings
 from .store import LoopStore
 from .view import POLICY
 from .wanted import beyond_limit, changed_settings, plain_policy, policy_of
 
-app = App(help="Thresholds and schemes of (egress port, class): show, set by hand, leave to the loop, plan on paper.")
-SHOWN = {name: name for name in ("switch", "port", "class")} | {one.name: one.title for one in POLICY.columns}
+app = App(help="Thresholds and schemes of (egress port, class): show, set by hand, leave to the loop.")
+SHOWN = (
+    {name: name for name in ("switch", "port", "class")}
+    | {one.name: one.title for one in POLICY.columns}
+    | {"why_no_lanes": "one queue, because"}
+)
 """Headings of a policy's values."""
-
-
-class _Link(Section):
-    rate: Annotated[Rate, Field(ge=1), Flag("--rate", "RATE", partial(parse_rate, needs_unit=True))]
-    "Bottleneck bandwidth BW, e.g. 2Mbit."
-    t_res: Annotated[Duration, Flag("--t-res", "TIME")]
-    "T_res, from a packet's departure to the return of its ACK: twice the link's delay and all other delay, e.g. 4ms."
-    packet_bytes: Annotated[Size, Field(ge=1, le=65_535), Flag("--packet-bytes", "SIZE")] = 1000
-    "Mean packet length L_D, e.g. 1000 or 1500B."
-    flows: Annotated[int, Field(ge=1), Flag("--flows")] = 2
-    "Number of connections N_C."
-    weight: Annotated[Weight, Flag("--weight -w")] = 1.0
-    "Weight of the flow or class."
-    k: Annotated[float, Field(gt=0, allow_inf_nan=False), Flag("--k")] = DEFAULT_K
-    "Constant of proportionality of eq. (9)."
 
 
 @app.command("show")
@@ -139,24 +126,6 @@ def auto(
     change_policies(resolve(state, switch, port), port, traffic_class, changes, dry_run=dry_run, as_json=as_json)
 
 
-@app.command("plan")
-@options_of(_Link)
-def plan(changes: Plain, as_json: JsonOption = False) -> None:
-    """Compute the threshold for a link on paper: equations (5) to (9), no switch needed. It needs --rate and --t-res.
-
-    Examples: `fairlane threshold plan --rate 2Mbit --t-res 6ms --packet-bytes 1000 --flows 2`, `fairlane threshold plan --rate 5Mbps --t-res 6.8ms --json`
-    """
-    try:
-        link = _Link.model_validate(changes)
-    except ValidationError as ex:
-        raise FairlaneError(ErrorCode.BAD_INPUT, describe(ex, _Link)[0]) from None
-    found = QthreshPlan(link.rate, link.t_res, link.packet_bytes, link.flows, link.k, link.weight).to_json()
-    if as_json:
-        print_json(found)
-    else:
-        print_table("plan", ("value", ""), [(name, f"{value:.6g}") for name, value in found.items()])
-
-
 # ---- a change of policies --------------------------------------------------------------------------------------------
 
 
@@ -198,7 +167,9 @@ def change_policies(
                     documents[stored.document] = stored.value
                     words = [f"{stored.place}: {name} {stored.current[name]} becomes {value}" for name, value in stored.wanted.items()]  # fmt: skip
                     notes.setdefault(switch, []).extend(words)
-                rows.append({"switch": switch, **new.to_json(), "mode": wanted.mode})
+                rows.append(
+                    {"switch": switch, "port": number, "class": traffic_class, **new.values, "mode": wanted.mode}
+                )
                 if new.scheme is Scheme.LANES and not new.lanes.own:
                     rows[-1]["why_no_lanes"] = why_no_lanes(state)
         if not rows:
@@ -226,7 +197,7 @@ def edited(key: PolicyKey, found: InForce, known: PolicySettings, asked: Plain) 
 
     """
     switch, port, traffic_class = key
-    limit, policy = found.limits[port].limit_packets or 0, policy_in_force(found.policies, port, traffic_class)
+    limit, policy = found.limit_packets(port), policy_in_force(found.policies, port, traffic_class)
     data = plain_policy(switch, policy, known) | asked
     if not policy.is_limited and "scheme" not in asked and "threshold" in asked:
         data["scheme"] = Scheme.QTHRESH

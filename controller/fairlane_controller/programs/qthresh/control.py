@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,10 +28,10 @@ from finsy import P4TableEntry
 
 from . import law, names
 from .decide import MIN_WRITE_INTERVAL_S, Outcome, ThresholdDecider, explain_decision, lane_room, measured_for_lanes
-from .flows import FlowKey, Flows, give_hash_key
+from .flows import Flow, FlowKey, Flows, give_hash_key
 from .law import FlowCount, LaneLength, Law, Port
 from .policies import InForce, Policy, read_managed
-from .settings import PolicySettings, QthreshPort
+from .settings import PolicySettings
 from .wanted import SetupPlan
 
 if TYPE_CHECKING:
@@ -72,19 +72,15 @@ class _Class:
 class _Port:
     """What the loop knows of one managed port."""
 
-    limit: QthreshPort
     meter: PortMeter
+    capacity_packets: int = 0
+    "What may wait there."
     law: Law[FlowKey] | None = None
     lanes: LaneLength[FlowKey] | None = None
     others: tuple[float, dict[FlowKey, int]] = -math.inf, {}
     "When flows that are not tuned were counted, and their bytes."
     changed_s: float = -math.inf
     "When the link last changed."
-
-    @property
-    def capacity_packets(self) -> int:
-        """What may wait there."""
-        return self.limit.limit_packets or 0
 
 
 class QthreshControl(SwitchControl):
@@ -120,32 +116,32 @@ class QthreshControl(SwitchControl):
 
     async def take_over(self, client: SwitchClient) -> None:
         """Read limits, policies and flows of the switch and go on from there; then listen to the digests."""
+        self._classes = {}
         self._use(await read_managed(client))
-        for one in self._classes.values():
-            one.outcome, one.decider = None, ThresholdDecider(one.policy.qthresh_packets)
-        flows, dry_run, ports = 0, self.session.dry_run, sorted(self._ports)
-        if not dry_run:
+        flows, text = 0, "there is no other primary: we measure, and write nothing"
+        if not self.session.dry_run:
             flows = await self._flows.take_over(client)
             if self.topology.keeps_counts:
                 await self.session.attempt(client, "hash key", give_hash_key)
+            found = f"{counted(flows, 'flow entry')}, {counted(len(self._policies), 'policy')}"
+            text = f"we are the primary controller and go on from what the switch has: {found}"
         for name in (DIGEST_T_RES, DIGEST_PORT_REPORT):
             await enable_digest(self.session, client, name)
         self._max_delay_s = DIGEST_LIST_S
-        policies = [policy.to_json() for _, policy in sorted(self._policies.items())]
-        found = f"{counted(flows, 'flow entry')}, {counted(len(policies), 'policy')}"
-        text = f"we are the primary controller and go on from what the switch has: {found}"
-        if dry_run:
-            text = "there is no other primary: we measure, and write nothing"
-        self.session.event("took_over", flows=flows, ports=ports, policies=policies, why=text)
+        self.session.event("took_over", flows=flows, policies=self._shown_policies(), why=text)
+
+    def _shown_policies(self) -> list[dict[str, Any]]:
+        return [
+            {"port": one.port, **one.values, "mode": self._settings(key).mode}
+            for key, one in sorted(self._policies.items())
+        ]
 
     def _use(self, found: InForce) -> None:
         """Go on from the limits, policies and thresholds that are in force."""
         self._policies = found.policies
-        self._ports = {
-            number: self._ports.get(number) or self._new_port(number, one) for number, one in found.limits.items()
-        }
+        self._ports = {number: self._ports.get(number) or self._new_port(number) for number in found.limits}
         for number, port in self._ports.items():
-            port.limit = found.limits[number]
+            port.capacity_packets = found.limit_packets(number)
         classes: dict[Key, _Class] = {}
         for key, policy in found.policies.items():
             if policy.is_limited:
@@ -204,11 +200,11 @@ class QthreshControl(SwitchControl):
 
     # ---- measurements ----------------------------------------------------------------------------------------
 
-    def _new_port(self, port: int, limit: QthreshPort) -> _Port:
+    def _new_port(self, port: int) -> _Port:
         state = self.session.state.port(port) if self.session.state else None
         line_bps = float(state.rate_bps) if state is not None and state.rate_bps else None
         report = partial(self._link_changed, port)
-        return _Port(limit, PortMeter(self.topology.measure, line_bps=line_bps, report=report))
+        return _Port(PortMeter(self.topology.measure, line_bps=line_bps, report=report))
 
     def _meter_of(self, port: int) -> PortMeter | None:
         return self._ports[port].meter if port in self._ports else None
@@ -281,9 +277,8 @@ class QthreshControl(SwitchControl):
             is_many = len(self._flows) > law.MAX_FLOWS
             counts = {} if is_many else await self._flows.read_flow_counts(client)
             async with self.session.writes:
-                for port in sorted(
-                    self._ports
-                ):  # as they are now: somebody may have set one by hand while the counters were read
+                # As they are now: somebody may have set one by hand while the counters were read.
+                for port in sorted(self._ports):
                     classes = self._tuning(port)
                     if is_many:
                         await self._end_tuning(client, port)
@@ -307,27 +302,26 @@ class QthreshControl(SwitchControl):
             one for one, known in found if known.threshold is None and known.self_tuning and one.planned is not None
         ]
 
-    def _flows_of(self, keys: Iterable[Key]) -> dict[FlowKey, Key]:
+    def _flows_of(self, classes: Sequence[_Class], counts: Counts) -> dict[FlowKey, _Class]:
         """The flows of these policies, with the policy of each."""
-        return {flow: key for key in keys for flow, value in self._flows.values.items() if value.place == key}
-
-    def _weight_of(self, flow: FlowKey, key: Key) -> float:
-        """A flow's own weight, or its class's."""
-        return self._flows.values[flow].weight or self._policies[key].weight
-
-    def _counts_of(self, classes: Sequence[_Class], counts: Counts) -> dict[FlowKey, FlowCount]:
-        """The counters of the flows of these policies, each with its flow's weight."""
-        flows = self._flows_of(one.policy.key for one in classes)
         return {
-            flow: replace(counts[flow], weight=self._weight_of(flow, key))
-            for flow, key in flows.items()
-            if flow in counts
+            flow: one
+            for one in classes
+            for flow, value in self._flows.values.items()
+            if value.place == one.policy.key and flow in counts
+        }
+
+    def _weighed(self, flows: Mapping[FlowKey, _Class], counts: Counts) -> dict[FlowKey, FlowCount]:
+        """Their counters, each with its flow's own weight, or its class's."""
+        values = self._flows.values
+        return {
+            flow: replace(counts[flow], weight=values[flow].weight or one.policy.weight) for flow, one in flows.items()
         }
 
     def _check_lanes(self, port: _Port, classes: Sequence[_Class], counts: Counts) -> None:
         lanes = port.lanes = port.lanes or LaneLength()
         before, longest = lanes.factor, max(one.longest for one in classes)
-        after = lanes.step(_now_s(), self._counts_of(classes, counts), longest)
+        after = lanes.step(_now_s(), self._weighed(self._flows_of(classes, counts), counts), longest)
         if after > before:
             text = f"lanes are {after:.2f} times as long as (9) says: a flow lost packets of its lane and had less than its share"
             self._event("lanes", classes[0], why=text, factor=round(after, 3), longest=round(longest, 3))
@@ -339,12 +333,8 @@ class QthreshControl(SwitchControl):
         now_s, flows, line = _now_s(), self._flows, self._line(port, classes, counts)
         if line is None or any(one.is_waiting or not one.decider.may_write(now_s) for one in classes):
             return  # one write a second and port: the threshold's comes first, and the law counts on from its last step
-        mine = self._counts_of(classes, counts)
-        of = {
-            flow: self._classes[key]
-            for flow, key in self._flows_of(one.policy.key for one in classes).items()
-            if flow in mine
-        }
+        of = self._flows_of(classes, counts)
+        mine = self._weighed(of, counts)
         model = {flow: (one.planned or 0.0) * mine[flow].weight for flow, one in of.items()}
         tuned = {
             flow: one.policy.qthresh_packets * weight >> 8
@@ -356,14 +346,15 @@ class QthreshControl(SwitchControl):
         if decided is None:
             return
         tap = flows.next_tap() if any(one.tap for one in decided.values()) else 0
-        changed = {flow: replace(flows.values[flow], tuned=None, tap=tap) for flow, one in decided.items() if one.tap}
+        changed: dict[FlowKey, Flow] = {}
         for flow, one in decided.items():
-            if one.qthresh_packets is not None:
+            if one.tap:
+                changed[flow] = replace(flows.values[flow], tuned=None, tap=tap)
+            elif one.qthresh_packets is not None:
                 policy, weight = of[flow].policy, mine[flow].weight
                 packets = round(min(max(one.qthresh_packets, weight), port.capacity_packets * weight))
-                changed[flow] = replace(
-                    flows.values[flow], tuned=names.weight_for(packets, policy.qthresh_packets), tap=0
-                )
+                tuned_weight = names.weight_for(packets, policy.qthresh_packets)
+                changed[flow] = replace(flows.values[flow], tuned=tuned_weight, tap=0)
         await flows.untune(client, mine.keys() - changed.keys())
         if written := await flows.change(client, changed):
             for one in classes:
@@ -371,15 +362,17 @@ class QthreshControl(SwitchControl):
             self._event("tuned", classes[0], **port.law.report(written, classes[0].planned or 0.0))
 
     def _line(self, port: _Port, classes: Sequence[_Class], counts: Counts) -> Port | None:
-        """What the law has to know of a port; None while something is not measured."""
+        """What the law has to know of a port, also what flows of other policies take; None while something is not measured."""
         now_s, keys = _now_s(), [one.policy.key for one in classes]
         measured = port.meter.measurement(now_s)
         bw, t_res, l_d = measured.bw_bps, measured.t_res_s, measured.l_d_bytes
         if bw is None or t_res is None or l_d is None:
             return None
-        # What flows of the port take that belong to other policies.
-        places = {value.place for value in self._flows.values.values() if value.place and value.place[0] == keys[0][0]}
-        octets = {flow: counts[flow].carried_bytes for flow in self._flows_of(places - {*keys}) if flow in counts}
+        octets = {
+            flow: counts[flow].carried_bytes
+            for flow, value in self._flows.values.items()
+            if value.place and value.place[0] == keys[0][0] and value.place not in keys and flow in counts
+        }
         (before_s, before), port.others = port.others, (now_s, octets)
         grown = sum(max(0, now - before.get(flow, 0)) for flow, now in octets.items())
         return Port(
@@ -394,17 +387,16 @@ class QthreshControl(SwitchControl):
     async def _end_tuning(self, client: SwitchClient, port: int) -> None:
         """The law ends here: flows of policies that it does not tune have their own or their class's weight again."""
         self._ports[port].law = self._ports[port].lanes = None
-        await self._flows.untune(client, self._flows_of(key for key in self._policies if key[0] == port))
+        values = self._flows.values
+        await self._flows.untune(client, [flow for flow, one in values.items() if one.place and one.place[0] == port])
 
     # ---- what people ask for ----------------------------------------------------------------------------------------
 
     def status(self) -> dict[str, Any]:
         """Flows and policies."""
-        policies = [{**one.to_json(), "mode": self._settings(key).mode} for key, one in sorted(self._policies.items())]
-        laws = (law for port in self._ports.values() for law in (port.law, port.lanes) if law is not None)
-        decided = {str(flow): one.why.value for law in laws for flow, one in law.last.items()}
-        of_flows = {"flows": len(self._flows), "flows_missed": self._flows.counts["missed"]}
-        return {**of_flows, "new_flows": self._flows.status(), "policies": policies, "decided": decided}
+        flows = self._flows
+        of_flows = {"flows": len(flows), "flows_missed": flows.counts["missed"], "new_flows": flows.status()}
+        return {**of_flows, "policies": self._shown_policies()}
 
     def measurements(self) -> list[dict[str, Any]]:
         """One object a managed port."""

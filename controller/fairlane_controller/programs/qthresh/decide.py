@@ -55,7 +55,7 @@ class Decision:
 
     def to_json(self) -> dict[str, Any]:
         """For the event log."""
-        return {**asdict(self), "plan": self.plan and self.plan.to_json(), "outcome": self.outcome.value}
+        return {**asdict(self), "outcome": self.outcome.value}
 
 
 @dataclass
@@ -91,16 +91,16 @@ class ThresholdDecider:
             longer: k is multiplied by it.
             has_lane: whether each flow has a queue of its own.
         """
-        problem = _not_ready(measured)
-        bw, t_res, l_d, n_c = measured.bw_bps, measured.t_res_s, measured.l_d_bytes, measured.n_c
-        if problem or bw is None or t_res is None or l_d is None or n_c is None:
+        known = _known(measured)
+        if isinstance(known, str):
             self._candidate, self._agreed = None, 0
-            return Decision(Outcome.NOT_READY, problem, self.in_force_packets, self.in_force_packets)
+            return Decision(Outcome.NOT_READY, known, self.in_force_packets, self.in_force_packets)
+        bw_bps, t_res_s, l_d_bytes, n_c = known
         if has_lane:
             capacity_packets = max(LANE_MIN_PACKETS, int(capacity_packets))
         capacity = bounded_capacity(int(capacity_packets), settings.weight)
         # Without the weight, by which the data plane multiplies.
-        plan = QthreshPlan(bw.value, t_res.value, l_d.value, max(1.0, n_c.value), settings.k * longer, 1.0, capacity)
+        plan = QthreshPlan(bw_bps, t_res_s, l_d_bytes, max(1.0, n_c), settings.k * longer, 1.0, capacity)
         exact, bound = plan.qthresh_exact_packets, ""
         if plan.k * plan.w_best_packets > capacity:
             bound = "the port's capacity"
@@ -136,22 +136,23 @@ class ThresholdDecider:
         return Outcome.WRITE, "first threshold" if current is None else f"changed from {current} to {wanted}"
 
 
-def _not_ready(measured: PortMeasurement) -> str:
-    """What is missing of the measurements; empty when nothing is."""
-    needs = (
+def _known(measured: PortMeasurement) -> list[float] | str:
+    """BW, T_res, L_D and N_C; or what is missing of the measurements."""
+    values: list[float] = []
+    for name, estimate, count, oldest_s in (
         ("BW", measured.bw_bps, 2, MAX_AGE_S),
         ("T_res", measured.t_res_s, 2, MAX_T_RES_AGE_S),
         ("L_D", measured.l_d_bytes, 1, MAX_AGE_S),
         ("N_C", measured.n_c, 1, MAX_AGE_S),
-    )
-    for name, estimate, count, oldest_s in needs:
+    ):
         if estimate is None:
             return f"no measurement of {name} yet"
         if estimate.count < count:
             return f"{estimate.count} of {count} measurements of {name}"
         if estimate.age_s > oldest_s:
             return f"{name} was last measured {estimate.age_s:.1f} s ago, which is too old"
-    return ""
+        values.append(estimate.value)
+    return values
 
 
 def lane_room(capacity_packets: int, connections: float, mean_weight: float) -> float:

@@ -73,16 +73,15 @@ class FlowKey(NamedTuple):
     def entry(self, slot: int, flow: Flow = Flow()) -> P4TableEntry:
         """The entry that gives the flow its slot, and a weight instead of its class's where it has one."""
         own = 0 if flow.weight is None else encode_weight(flow.weight)
-        args = {"flow_id": slot, "weight": flow.tuned or own, "tap": flow.tap}
+        name, args = "set_flow", {"flow_id": slot}
+        if flow.tap or flow.tuned or own:
+            name, args = "set_flow_weighted", {**args, "weight": flow.tuned or own}
         if flow.tap:
-            action = P4TableAction("set_flow_tapped", **args)
-        elif args["weight"]:
-            action = P4TableAction("set_flow_weighted", flow_id=slot, weight=args["weight"])
-        else:
-            action = P4TableAction("set_flow", flow_id=slot)
+            name, args = "set_flow_tapped", {**args, "tap": flow.tap}
         place = "" if flow.place is None else "{}/{}".format(*flow.place)
         metadata = place + (f" tuned{own or ''}" if flow.tuned else "")
         match = P4TableMatch(zip(self._fields[1:], self[1:], strict=True))
+        action = P4TableAction(name, **args)
         return P4TableEntry(TABLE_FLOW[self.version], match=match, action=action, metadata=metadata.encode())
 
     def __str__(self) -> str:

@@ -40,8 +40,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from fairlane.text import format_rate
-
 Flow = TypeVar("Flow", bound=Hashable)
 
 PERIOD_S = 1.0
@@ -178,8 +176,6 @@ class Why(str, Enum):
     "A long path: it loses a packet now."
     HELD = "held"
     "It does not slow down when it loses packets."
-    LANE = "lane"
-    "It has a queue for itself."
 
 
 @dataclass(frozen=True)
@@ -388,7 +384,7 @@ class Law(Generic[Flow]):
         return self.last
 
     def report(self, written: int, planned_packets: float) -> dict[str, Any]:
-        """The fields of the event `tuned`; its sentence says who is farthest from its share, and how full the line is.
+        """The fields of the event `tuned`; its sentence says what was done, and how full the line is.
 
         Args:
             written: how many flows' entries were written.
@@ -396,10 +392,6 @@ class Law(Generic[Flow]):
         """
         tapped = " and ".join(str(flow) for flow, one in self.last.items() if one.tap)
         text = f"loss of one packet: {tapped}" if tapped else f"{written} of {len(self.last)} flows' thresholds moved"
-        if self.last:
-            flow, one = max(self.last.items(), key=lambda item: abs(item[1].error))
-            side = "above" if one.error > 0 else "below"
-            text += f"; {flow} has {format_rate(one.rate_bps)}, {100 * abs(one.error):.0f} % {side} the fair share"
         used = min(self.utilisation or 0.0, 1.0)
         flows = {str(flow): one.to_json() for flow, one in self.last.items()}
         text = f"{text}; the line is {100 * used:.0f} % used"
@@ -584,8 +576,6 @@ class LaneLength(Generic[Flow]):
     factor: float = 1.0
     mean_weight: float = 1.0
     "Of the flows that send."
-    last: dict[Flow, Decision] = field(default_factory=lambda: {})
-    "What each flow that sends got between the last two steps."
     _teeth: dict[Flow, _Tooth] = field(default_factory=lambda: {})
     _fair_bytes: float = 0.0
     "What a flow with exactly the mean would have got so far, per unit of weight."
@@ -618,11 +608,6 @@ class LaneLength(Generic[Flow]):
                 losing.append(tooth)
             tooth.last = count
         self._teeth = {flow: tooth for flow, tooth in self._teeth.items() if flow in counts}
-        if elapsed_s > 0:
-            mean = sum(got.values()) / max(1, len(got))
-            self.last = {
-                flow: Decision(Why.LANE, 8 * taken / elapsed_s, taken / mean - 1.0) for flow, taken in got.items()
-            }
         if len(got) < 2:
             for tooth in self._teeth.values():
                 tooth.began = None

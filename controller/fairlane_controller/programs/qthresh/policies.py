@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from fairlane import ErrorCode, FairlaneError, Plain, PortState, check_program
+from fairlane import ErrorCode, FairlaneError, PortState, check_program
 from fairlane.switch import UNLIMITED, PortNumber, SwitchClient, match_of
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
@@ -18,6 +18,8 @@ from .settings import ClassConfig, ClassNumber, QthreshPort, Threshold, Weight
 START_QTHRESH_PACKETS = 6
 """The threshold of a class whose scheme becomes qthresh before anything was measured: the largest of the paper's
 best values, so that no link loses throughput while the loop measures."""
+REPORT_PERIOD_US = 200_000
+"Between two reports of a port (BW, L_D, N_C): four of them within a second show a change."
 LANE_SCHEDULERS = ("drr", "wrr")
 "What serves the queues of a port by their weights."
 LEAST_QUEUES = 4
@@ -36,6 +38,7 @@ class Lanes(NamedTuple):
 
 
 NO_LANES = Lanes()
+ACTIONS = {Scheme.DROP_TAIL: "drop_tail", Scheme.QTHRESH: "set_qthresh", Scheme.LANES: "set_lanes"}
 
 
 def lanes_of(port: PortState) -> Lanes:
@@ -88,16 +91,11 @@ class Policy:
     @property
     def entry(self) -> P4TableEntry:
         """The entry."""
-        given = {"qthresh": self.qthresh_packets, "weight": encode_weight(self.weight)}
+        args = {"qthresh": self.qthresh_packets, "weight": encode_weight(self.weight)} if self.is_limited else {}
         if self.scheme is Scheme.LANES:
-            lanes = {"lanes": self.lanes.own, "lanes_by_hash": self.lanes.by_hash}
-            action = P4TableAction("set_lanes", **given, **lanes, spacing_us=self.spacing_us)
-        elif not self.is_limited:
-            action = P4TableAction("drop_tail")
-        else:
-            action = P4TableAction("set_qthresh", **given)
+            args |= {"lanes": self.lanes.own, "lanes_by_hash": self.lanes.by_hash, "spacing_us": self.spacing_us}
         match = P4TableMatch(egress_port=self.port, traffic_class=self.traffic_class)
-        return P4TableEntry(names.TABLE_POLICY, match=match, action=action)
+        return P4TableEntry(names.TABLE_POLICY, match=match, action=P4TableAction(ACTIONS[self.scheme], **args))
 
     @classmethod
     def from_entry(cls, entry: P4TableEntry) -> Policy | None:
@@ -106,11 +104,12 @@ class Policy:
         name, args = action_of(entry)
         if not name.startswith("set_"):
             return cls(*key, Scheme.DROP_TAIL)
-        scheme = Scheme.LANES if name == "set_lanes" else Scheme.QTHRESH
+        scheme = Scheme.LANES if name == ACTIONS[Scheme.LANES] else Scheme.QTHRESH
         packets, weight = args["qthresh"], args["weight"]
+        if packets * weight < WEIGHT_ONE or weight > WEIGHT_MAX * WEIGHT_ONE:
+            return None
         lanes = Lanes(args.get("lanes", 0), args.get("lanes_by_hash", 0))
-        policy = cls(*key, scheme, packets, weight / WEIGHT_ONE, lanes, args.get("spacing_us", 0))
-        return policy if packets * weight >= WEIGHT_ONE and policy.weight <= WEIGHT_MAX else None
+        return cls(*key, scheme, packets, weight / WEIGHT_ONE, lanes, args.get("spacing_us", 0))
 
     def with_scheme(self, scheme: Scheme) -> Policy:
         """With another scheme, without lanes (`fitted`); from drop-tail on with the threshold that a class begins with."""
@@ -122,12 +121,16 @@ class Policy:
         """With the lanes of its port, where it is to have lanes."""
         return replace(self, lanes=lanes_of(port)) if self.scheme is Scheme.LANES else self
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        qthresh = self.qthresh_packets if self.is_limited else None
-        data = {"port": self.port, "class": self.traffic_class, "scheme": self.scheme.value}
-        data |= {"qthresh_packets": qthresh, "weight": self.weight}
-        return {**data, "lanes": self.lanes.own} if self.scheme is Scheme.LANES else data
+    @property
+    def values(self) -> dict[str, Any]:
+        """Plain data, beside its port."""
+        return {
+            "traffic_class": self.traffic_class,
+            "scheme": self.scheme.value,
+            "qthresh_packets": self.qthresh_packets if self.is_limited else None,
+            "weight": self.weight,
+            "lanes": self.lanes.own if self.scheme is Scheme.LANES else None,
+        }
 
 
 def action_of(entry: P4TableEntry) -> tuple[str, dict[str, int]]:
@@ -144,23 +147,9 @@ def limit_entry(port: PortState, settings: QthreshPort) -> P4TableEntry:
     if packets < 1:
         problem = f"port {port.port}: nothing says how many packets the queue has room for: give queue_packets or limit_packets"
         raise FairlaneError(ErrorCode.BAD_FILE, problem)
-    action = P4TableAction(
-        "set_port_limit",
-        max_packets=packets,
-        max_bytes=settings.limit_bytes or port.queue_bytes or UNLIMITED,
-        report_period_us=round(settings.report_period * 1e6),
-        ecn=int(settings.ecn),
-    )
+    args = {"max_packets": packets, "max_bytes": port.queue_bytes or UNLIMITED, "ecn": int(settings.ecn)}
+    action = P4TableAction("set_port_limit", **args, report_period_us=REPORT_PERIOD_US)
     return P4TableEntry(names.TABLE_PORT_LIMIT, match=P4TableMatch(egress_port=port.port), action=action)
-
-
-def limit_settings(entry: P4TableEntry) -> QthreshPort:
-    """The inverse of `limit_entry`, also of values that a file may not have."""
-    _, args = action_of(entry)
-    given: Plain = {"limit_packets": args["max_packets"], "report_period": args["report_period_us"] / 1e6}
-    if args["max_bytes"] != UNLIMITED:
-        given["limit_bytes"] = args["max_bytes"]
-    return QthreshPort.model_construct(managed=True, ecn=bool(args["ecn"]), **given)
 
 
 def class_entries(classes: Iterable[ClassConfig], switch: str) -> list[P4TableEntry]:
@@ -189,7 +178,7 @@ def class_rule(switch: str, entry: P4TableEntry) -> ClassConfig | None:
 class InForce(NamedTuple):
     """What a switch has of the program's tables."""
 
-    limits: dict[int, QthreshPort]
+    limits: dict[int, P4TableEntry]
     "By egress port."
     policies: dict[tuple[int, int], Policy]
     "By (egress port, class); what others wrote may be none of ours."
@@ -197,13 +186,26 @@ class InForce(NamedTuple):
     "Of policies, by the same."
     classes: list[P4TableEntry]
 
+    @property
+    def ports(self) -> dict[int, QthreshPort]:
+        """The settings of the managed ports, also those that a file may not have."""
+        args = {port: action_of(entry)[1] for port, entry in self.limits.items()}
+        return {
+            port: QthreshPort.model_construct(managed=True, limit_packets=one["max_packets"], ecn=bool(one["ecn"]))
+            for port, one in args.items()
+        }
+
+    def limit_packets(self, port: int) -> int:
+        """What a managed port lets wait."""
+        return action_of(self.limits[port])[1]["max_packets"]
+
     @classmethod
     def of(cls, entries: Iterable[P4TableEntry]) -> InForce:
         """What these entries are."""
         found = cls({}, {}, {}, [])
         for entry in entries:
             if entry.table_id == names.TABLE_PORT_LIMIT:
-                found.limits[int(entry["egress_port"])] = limit_settings(entry)
+                found.limits[int(entry["egress_port"])] = entry
             elif entry.table_id == names.TABLE_CLASS:
                 found.classes.append(entry)
             elif entry.table_id == names.TABLE_POLICY:

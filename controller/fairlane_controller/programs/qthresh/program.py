@@ -20,7 +20,6 @@ from fairlane import (
     SwitchState,
     find_by_name,
 )
-from fairlane.switch import UNLIMITED
 
 from . import names, view
 from .policies import InForce, limit_entry
@@ -63,9 +62,7 @@ class Qthresh(Program):
 
     def settings_for_queue(self, settings: Any, packets: int | None, size: int | None) -> Any:
         """The limit is what the queue has room for."""
-        limit_bytes = (settings.limit_bytes if size is None else size) or UNLIMITED
-        limits = {"limit_packets": packets or settings.limit_packets, "limit_bytes": limit_bytes}
-        return settings.model_copy(update=limits)
+        return settings.model_copy(update={"limit_packets": packets or settings.limit_packets})
 
     def entries_for_queues(self, port: PortState, current: Entries) -> Iterable[P4TableEntry]:
         """Policies with lanes, as many as the port has then."""
@@ -91,8 +88,9 @@ class Qthresh(Program):
     def ports_of(self, switch: str, current: Entries) -> dict[int, Any]:
         """The ports that have a limit."""
         del switch
-        return dict(InForce.of(current.values()).limits)
+        return InForce.of(current.values()).ports
 
     async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
         """Managed ports, classes and flows."""
-        return await view.read_rows(reading, switch)
+        del switch
+        return await view.read_rows(reading)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fairlane import Dscp, Duration, Flag, Packets, Section, Settings, Size, find_by_name
+from fairlane import Dscp, Duration, Flag, Packets, Section, Settings, find_by_name
 from fairlane.switch import PortNumber, SwitchName
 from pydantic import ConfigDict, Field, IPvAnyAddress, model_validator
 
@@ -60,9 +60,6 @@ class QthreshPort(Settings):
     "Qthresh: whether the program counts, classifies and refuses here."
     limit_packets: Packets | None = None
     "Qthresh: what the program lets wait; default queue_packets. At most what the queue holds."
-    limit_bytes: Size | None = None
-    report_period: Annotated[Duration, Field(ge=0.001, le=60)] = 0.2
-    "Qthresh: between two reports of the port (BW, L_D, N_C): four of them within a second show a change. Left out: as it is in force."
     ecn: bool = False
     "Qthresh: whether packets that can be marked (ECT) are marked above the threshold, and refused above twice the threshold only. Left out: as it is in force."
 
@@ -123,7 +120,7 @@ class _Place(Section):
     switch: SwitchName
     port: PortNumber
     traffic_class: ClassNumber = Field(default=0, alias="class")
-    scheme: Annotated[Scheme, Flag("--scheme", "SCHEME", lambda text, _: find_by_name("scheme", text, SCHEMES))] = (
+    scheme: Annotated[Scheme, Flag("--scheme", "<str>", lambda text, _: find_by_name("scheme", text, SCHEMES))] = (
         Scheme.QTHRESH
     )
     "drop_tail: one queue. qthresh: one queue, a threshold for each flow. lanes: a queue for each flow, as long as its threshold."

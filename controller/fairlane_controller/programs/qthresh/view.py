@@ -8,19 +8,18 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
-from fairlane import Column, Kind, PortState, Reading, Row, SwitchState
+from fairlane import Column, Kind, Reading, Row
 from fairlane.switch import COUNTER_ADMITTED, COUNTER_PASSED
 from finsy import P4CounterData, P4TableEntry
 
 from . import names
 from .flows import parse_flow
-from .names import Scheme, encode_weight
-from .policies import InForce, Policy, action_of, policy_in_force, why_no_lanes
+from .names import encode_weight
+from .policies import InForce, Policy, action_of, policy_in_force
 from .settings import PolicySettings
 from .store import LoopStore
 
 COLUMNS = (
-    Column("qthresh_packets", "Qthresh", "packets", "threshold of the port's first class", metric=None),
     Column("aqm_marked", "marked", "packets", "packets marked CE by queue management", counter="marked"),
     Column("collisions", "collisions", "packets", "packets whose flow shared a slot", "collisions", wide=True),
 )  # fmt: skip
@@ -46,7 +45,6 @@ POLICY = Kind(
         Column("weight", "weight", value_type=float, metric=None),
         Column("traffic_class", "class", value_type=int, wide=True),
         Column("lanes", "lanes", doc="queues that flows have for themselves, with the scheme lanes", value_type=int, wide=True),
-        Column("why_no_lanes", "one queue, because", doc="why a port with the scheme lanes has one queue", wide=True),
     ),
     plural="policies",
     brief=True,
@@ -66,22 +64,17 @@ FLOW = Kind(
         Column("idle_s", "idle", "s", "since its last packet", metric=None),
         Column("slot", "slot", value_type=int, wide=True),
         Column("traffic_class", "class", value_type=int, wide=True),
-        Column("protocol", "protocol", wide=True),
         Column("src", "source", wide=True),
         Column("src_port", "source port", value_type=int, wide=True),
         Column("dst", "destination", wide=True),
         Column("dst_port", "destination port", value_type=int, wide=True),
-        Column("why", "why", doc="what the law decided last; with a running loop", wide=True),
-        Column("vid", "VLAN", doc="outer tag; 0: none", value_type=int, wide=True),
         Column("packets", "packets", "packets", "arrived since the entry was made", total=True, wide=True),
-        Column("bytes", "bytes", "bytes", total=True, wide=True),
-        Column("dropped_bytes", "dropped bytes", "bytes", total=True, wide=True),
     ),
 )  # fmt: skip
 KINDS = (POLICY, FLOW)
 
 
-async def read_rows(reading: Reading, switch: SwitchState | None) -> list[Row]:
+async def read_rows(reading: Reading) -> list[Row]:
     """Managed ports, their classes, and all flows."""
     tables = await asyncio.gather(
         reading.table(names.TABLE_PORT_LIMIT),
@@ -90,14 +83,10 @@ async def read_rows(reading: Reading, switch: SwitchState | None) -> list[Row]:
     )
     found = InForce.of(chain(*tables[:2]))
     ports, flows = await asyncio.gather(_read_ports(reading, found), _read_flows(reading, found, chain(*tables[2:])))
-    if reading.folder is not None and "store" not in reading.memory:
-        reading.memory["store"] = LoopStore(reading.folder)
     store = reading.memory.get("store")
-    known = {one.port: one for one in (switch.ports if switch is not None else ())}
-    classes = [
-        _class_row(reading.switch, policy, store, known.get(policy.port) or PortState(port=policy.port))
-        for _, policy in sorted(found.policies.items())
-    ]
+    if store is None and reading.folder is not None:
+        store = reading.memory["store"] = LoopStore(reading.folder)
+    classes = [_class_row(reading.switch, policy, store) for _, policy in sorted(found.policies.items())]
     return [*ports, *classes, *flows]
 
 
@@ -114,10 +103,8 @@ async def _read_ports(reading: Reading, found: InForce) -> list[Row]:
     for port in ports:
         counters = [passed[port], *(admitted[index] for index in cells[port])]
         packets, size = (None if one is None else one[port] for one in (waiting, waiting_bytes))
-        first = next((one for key, one in sorted(found.policies.items()) if key[0] == port), None)
         values = {
-            "qthresh_packets": first.qthresh_packets if first is not None and first.is_limited else None,
-            "capacity_packets": found.limits[port].limit_packets,
+            "capacity_packets": found.limit_packets(port),
             "waiting_packets": packets,
             "waiting_bytes": size,
             # What was admitted and does not wait any more has left.
@@ -128,18 +115,13 @@ async def _read_ports(reading: Reading, found: InForce) -> list[Row]:
     return rows
 
 
-def _class_row(name: str, policy: Policy, store: LoopStore | None, port: PortState) -> Row:
+def _class_row(name: str, policy: Policy, store: LoopStore | None) -> Row:
     settings = store.policy(name, *policy.key) if store is not None else PolicySettings()
     values = {
-        "traffic_class": policy.traffic_class,
-        "scheme": policy.scheme.value,
-        "qthresh_packets": policy.qthresh_packets if policy.is_limited else None,
-        "weight": policy.weight if policy.is_limited else settings.weight,
+        **policy.values,
         "mode": settings.mode if store is not None and policy.is_limited else None,
         "k": settings.k,
     }
-    if policy.scheme is Scheme.LANES:
-        values |= {"lanes": policy.lanes.own, "why_no_lanes": None if policy.lanes.own else why_no_lanes(port)}
     return Row(policy.port, values, "policy", str(policy.traffic_class))
 
 
@@ -149,7 +131,7 @@ async def _read_flows(reading: Reading, found: InForce, entries: Iterable[P4Tabl
     drops, waiting = await asyncio.gather(
         reading.counters(names.COUNTER_FLOW_DROPS, slots), reading.registers(names.REGISTER_FLOW, slots)
     )
-    rows, decided = list[Row](), (reading.loop or {}).get("decided", {})
+    rows: list[Row] = []
     for key, slot, flow, entry in flows:
         name, (port, traffic_class) = str(key), flow.place or (None, None)
         policy = None if port is None or traffic_class is None else policy_in_force(found.policies, port, traffic_class)
@@ -165,18 +147,18 @@ async def _read_flows(reading: Reading, found: InForce, entries: Iterable[P4Tabl
         offered, refused, idle_ns = per_s["bytes"], per_s["dropped_bytes"], entry.time_since_last_hit
         src, dst = key.hosts
         values: dict[str, Any] = {
-            **totals,
+            "packets": arrived.packet_count,
+            "dropped_packets": dropped.packet_count,
             "offered_bps": None if offered is None else 8 * offered,
             "goodput_bps": None if offered is None or refused is None else 8 * max(0.0, offered - refused),
             "drops_per_s": per_s["dropped_packets"],
             "idle_s": None if idle_ns is None else idle_ns / 1e9,
-            **key._asdict(),
-            "protocol": key.protocol_name,
             "src": src,
+            "src_port": key.src_port,
             "dst": dst,
+            "dst_port": key.dst_port,
             "traffic_class": traffic_class,
             "slot": slot,
-            "why": decided.get(name),
             "waiting_packets": waiting.get(slot) if waiting is not None else None,
             # As the data plane multiplies it.
             "qthresh_packets": policy.qthresh_packets * weight >> 8

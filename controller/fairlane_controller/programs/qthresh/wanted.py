@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fairlane import Config, Place, Plain, Plan, Remembered, RunState, Wanted, port_state
-from fairlane.switch import UNLIMITED, Entries, match_of
+from fairlane.switch import Entries
 from finsy import P4TableEntry
 
-from . import names
 from .model import QTHRESH_MIN_PACKETS, bounded_capacity
 from .names import Scheme
-from .policies import InForce, Policy, class_entries, class_rule, limit_entry, limit_settings, policy_in_force
+from .policies import InForce, Policy, class_entries, class_rule, limit_entry, policy_in_force
 from .settings import PolicyConfig, PolicySettings, QthreshPort, QthreshSections
 from .store import LoopStore
 
@@ -62,25 +61,22 @@ class QthreshPlan(Plan):
             policies = [*self._policies(switch, found)]
         if self._sections.classes is not None:
             classes = class_entries(self._sections.classes, switch)
-        return Wanted([*self._limits(switch, current).values(), *policies, *classes])
+        return Wanted([*self._limits(switch, found).values(), *policies, *classes])
 
-    def _limits(self, switch: str, current: Entries) -> dict[int, P4TableEntry]:
+    def _limits(self, switch: str, found: InForce) -> dict[int, P4TableEntry]:
         """All limits; what the configuration leaves out of one stays."""
-        entries = [one for one in current.values() if one.table_id == names.TABLE_PORT_LIMIT]
-        limits = {int(entry["egress_port"]): entry for entry in entries}
+        limits, before = dict(found.limits), found.ports
         for place, port in (self.config.ports or {}).items():
             if place[0] != switch or port.managed is None:
                 continue
-            old = limits.pop(place[1], None)
-            left_out = QthreshPort.model_fields.keys() - port.model_fields_set
-            if "queue_packets" in self.config.given.get(place, ()):
-                left_out -= {"limit_packets"}
-            before = {} if old is None else dict(limit_settings(old))
-            known = {name: before[name] for name in left_out & before.keys()}
-            if "limit_bytes" in known:
-                known["limit_bytes"] = known["limit_bytes"] or UNLIMITED
+            limits.pop(place[1], None)
             if port.managed:
-                limits[place[1]] = limit_entry(self.config.states[place], port.model_copy(update=known))
+                left_out = {"limit_packets", "ecn"} - port.model_fields_set
+                if "queue_packets" in self.config.given.get(place, ()):
+                    left_out.discard("limit_packets")
+                known = before.get(place[1], port)
+                new = port.model_copy(update={name: getattr(known, name) for name in left_out})
+                limits[place[1]] = limit_entry(self.config.states[place], new)
         return limits
 
     def _policies(self, switch: str, found: InForce) -> Iterator[P4TableEntry]:
@@ -146,22 +142,18 @@ def changed_settings(wanted: PolicyConfig, store: LoopStore) -> Remembered | Non
 
 
 def read_config(current: Mapping[str, Entries], run: RunState) -> Config:
-    """Ports, policies and classes of all switches, as far as a file can say them."""
+    """Ports, policies and classes of all switches; rules of a class that no file can have are left out."""
     store, ports = LoopStore(run.folder), dict[Place, Any]()
-    sections, notes = dict[str, list[Any]](classes=[], policies=[]), list[str]()
+    sections = dict[str, list[Any]](classes=[], policies=[])
     for switch, found in current.items():
         in_force = InForce.of(entry for entry in found.values() if not entry.is_const)
-        ports |= {(switch, port): limit for port, limit in in_force.limits.items()}
+        ports |= {(switch, port): settings for port, settings in in_force.ports.items()}
         for key, policy in sorted(in_force.policies.items()):
             sections["policies"].append(plain_policy(switch, policy, store.policy(switch, *key)))
         for entry in sorted(in_force.classes, key=lambda one: (-one.priority, str(one.match))):
-            rule = class_rule(switch, entry)
-            if rule is None:
-                words = " ".join(f"{name}={value}" for name, value in match_of(entry))
-                notes.append(f"{switch}: {names.TABLE_CLASS} {words} is no rule of a file and is left out")
-            else:
+            if (rule := class_rule(switch, entry)) is not None:
                 sections["classes"].append(rule)
-    return Config(ports, QthreshSections.model_validate(sections), notes=tuple(notes))
+    return Config(ports, QthreshSections.model_validate(sections))
 
 
 def plain_policy(switch: str, policy: Policy, known: PolicySettings) -> Plain:
@@ -181,13 +173,12 @@ def problems_of(config: Config, run: RunState | None) -> Iterator[str]:
     for place, port in (config.ports or {}).items():
         at, queue = config.at[place], config.states[place].queue_packets
         if not port.managed:
-            for key in port.model_fields_set & QthreshPort.model_fields.keys() - {"managed"}:
+            for key in port.model_fields_set & {"limit_packets", "ecn"}:
                 yield f"{at}.{key}: the port is not managed: set managed to true, or leave {key} out"
         elif not (port.limit_packets or queue):
             yield f"{at}.managed: nothing says how many packets the queue has room for: give queue_packets or limit_packets"
-        elif (
-            0 < queue < (port.limit_packets or queue)
-        ):  # the program must refuse before the queue does, or its counters leak
+        elif 0 < queue < (port.limit_packets or queue):
+            # The program must refuse before the queue does, or its counters leak.
             yield f"{at}.limit_packets: {port.limit_packets} is more than the queue has room for ({queue} packets): must be at most {queue}"
     if config.sections is not None:
         yield from _classes(config.sections, run)
@@ -195,14 +186,14 @@ def problems_of(config: Config, run: RunState | None) -> Iterator[str]:
 
 
 def _classes(sections: QthreshSections, run: RunState | None) -> Iterator[str]:
-    seen: dict[tuple[object, ...], list[tuple[str, int]]] = {}
-    for index, rule in enumerate(sections.classes or ()):
+    rules = sections.classes or ()
+    for index, rule in enumerate(rules):
         at = f"classes[{index}]"
-        same = seen.setdefault((rule.ingress_port, rule.dscp, rule.pcp), [])
-        other = next((place for switch, place in same if "" in (switch, rule.switch) or switch == rule.switch), None)
-        if other is not None:
-            yield f"{at}: matches the same packets as classes[{other}]: one of them must go, or say more"
-        same.append((rule.switch, index))
+        for place, other in enumerate(rules[:index]):
+            is_same = (rule.ingress_port, rule.dscp, rule.pcp) == (other.ingress_port, other.dscp, other.pcp)
+            if is_same and (rule.switch == other.switch or "" in (rule.switch, other.switch)):
+                yield f"{at}: matches the same packets as classes[{place}]: one of them must go, or say more"
+                break
         if rule.switch and run is not None:
             yield from run.unknown_place(at, rule.switch, rule.ingress_port, "ingress_port")
 
