@@ -15,7 +15,7 @@ from fairlane_controller.config.model import loop_model
 from fairlane_controller.config.reload import parse_loop
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.requests import REQUESTS, checked
-from fairlane_controller.programs.qthresh.topology import QthreshTopology
+from fairlane_controller.programs.qthresh.control import QthreshTopology
 from fairlane_controller.state.ask import SOCKET_FILE
 from fairlane_controller.switch.updates import plain_updates, updates_of
 from finsy import P4Schema

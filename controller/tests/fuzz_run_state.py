@@ -16,7 +16,7 @@ from fairlane_controller.history import read_history
 from fairlane_controller.history.undo import next_undo
 from fairlane_controller.live.events import EventFilter, EventTail, place_of, read_events, sentence_of
 from fairlane_controller.programs.gfr.plan import gfr_store, plan_in_force
-from fairlane_controller.programs.qthresh.store import LoopStore
+from fairlane_controller.programs.qthresh.policies import LoopStore
 from fairlane_controller.state.run_state import read_run_state, write_topology
 from fairlane_controller.state.store import STATE_FILE
 from fairlane_controller.switch.setup import endpoint_of

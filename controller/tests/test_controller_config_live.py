@@ -327,11 +327,11 @@ def test_a_running_loop_reloads_its_file(switch: LiveSwitch) -> None:
     with switch.loop("--config", file) as process:
         wait_until("the file to be in force", lambda: switch.events("config_applied"))
         assert differences(switch, file, code=0) == []
-        slower = TWO_CLASSES.replace("9packets", "8packets") + '[loop]\nevaluate_period = "500ms"\n'
+        slower = TWO_CLASSES.replace("9packets", "8packets") + '[loop]\nflow_idle = "40s"\n'
         write(switch, slower)
         wait_until("the changed file to be seen", lambda: len(switch.events("config_applied")) > 1)
         assert "the file has changed: 1 table entry," in switch.events("config_applied")[-1]["why"]
-        assert switch.json("config", "show")["config"]["loop"]["evaluate_period"] == "500ms"
+        assert switch.json("config", "show")["config"]["loop"]["flow_idle"] == "40s"
         policies = {p["traffic_class"]: p["qthresh_packets"] for p in switch.loop_status()["policies"]}
         assert policies[0] == 8
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from fairlane_controller.measure.estimators import Estimate
@@ -114,11 +114,11 @@ def test_a_packet_more_or_less_is_nothing_to_a_large_threshold() -> None:
 @pytest.mark.parametrize(
     ("measurement", "reason"),
     [
-        (PortMeasurement(None, None, None, None), "no measurement of BW"),
-        (measured(0.01, count=1), "1 of 2 measurements of BW"),
-        (replace(measured(0.01), t_res_s=measured(0.01, count=1).t_res_s), "1 of 2 measurements of T_res"),
+        (PortMeasurement(None, None, None, None), "fewer than 2 measurements of BW"),
+        (measured(0.01, count=1), "fewer than 2 measurements of BW"),
+        (replace(measured(0.01), t_res_s=measured(0.01, count=1).t_res_s), "fewer than 2 measurements of T_res"),
         (measured(0.01, age_s=4.0), "BW was last measured 4.0 s ago, which is too old"),
-        (replace(measured(0.01), n_c=None), "no measurement of N_C"),
+        (replace(measured(0.01), n_c=None), "fewer than 1 measurement of N_C"),
     ],
 )
 def test_nothing_to_go_by_keeps_the_last_threshold(measurement: PortMeasurement, reason: str) -> None:
@@ -149,7 +149,7 @@ def test_the_effective_threshold_fits_the_port(capacity: int, weight: float) -> 
 
 def test_a_decision_explains_itself() -> None:
     decider = ThresholdDecider(samples=1, in_force_packets=4)
-    data = step(decider, 0.0, measured(t_res_for(8.0))).to_json()
+    data = asdict(step(decider, 0.0, measured(t_res_for(8.0))))
     assert (data["outcome"], data["previous_packets"], data["qthresh_packets"]) == ("write", 4, 8)
     assert data["reason"] == "changed from 4 to 8"
     assert math.isclose(data["exact_packets"], 8.0)

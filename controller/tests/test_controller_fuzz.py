@@ -11,8 +11,8 @@ import pytest
 from fairlane_controller.config.read import read_text
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.program.requests import REQUESTS, checked
-from fairlane_controller.programs.qthresh.store import LoopStore
-from fairlane_controller.programs.qthresh.topology import QthreshTopology
+from fairlane_controller.programs.qthresh.control import QthreshTopology
+from fairlane_controller.programs.qthresh.policies import LoopStore
 from fuzz import HARNESSES, harness
 from fuzz_tools import FEW
 from live_switch import binary

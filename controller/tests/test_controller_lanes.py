@@ -11,10 +11,17 @@ import pytest
 from fairlane_controller.programs.qthresh.cli_threshold import edited
 from fairlane_controller.programs.qthresh.flows import RESTING_SLOTS, FlowKey
 from fairlane_controller.programs.qthresh.names import Scheme
-from fairlane_controller.programs.qthresh.policies import InForce, Lanes, Policy, lanes_of, limit_entry, why_no_lanes
+from fairlane_controller.programs.qthresh.policies import (
+    InForce,
+    Lanes,
+    Policy,
+    SetupPlan,
+    lanes_of,
+    limit_entry,
+    why_no_lanes,
+)
 from fairlane_controller.programs.qthresh.program import Qthresh
 from fairlane_controller.programs.qthresh.settings import PolicySettings, QthreshPort
-from fairlane_controller.programs.qthresh.wanted import SetupPlan, read_config
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from learned_tools import flows_of, key
 
@@ -54,7 +61,7 @@ def test_a_policy_that_no_file_can_have_is_none_of_ours(packets: int, weight: fl
     """Others may have written it; `config show` and all that reads what is in force goes on without it."""
     entry = Policy(3, 0, Scheme.QTHRESH, packets, weight).entry
     run = RunState(name="x", target="embedded", program="qthresh", switches=(), folder=tmp_path)
-    assert read_config({"s1": {"entry": entry}}, run).plain()["policies"] == []
+    assert Qthresh().read_config({"s1": {"entry": entry}}, run).plain()["policies"] == []
 
 
 def plan(port: PortState, asked: dict[str, Any], before: Policy | None = None) -> Policy:

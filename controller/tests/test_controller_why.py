@@ -54,6 +54,10 @@ def test_what_bounds_a_threshold_is_named() -> None:
 def test_tuning_says_what_was_done() -> None:
     law = Law[str](utilisation=0.987)
     law.last = {"a": Decision(Why.TUNED, 0.9e6, -0.1, 5.0, 5), "b": Decision(Why.TUNED, 1.3e6, 0.3, 7.0, 7)}
-    assert law.report(1, 5.94)["why"] == "1 of 2 flows' thresholds moved; the line is 99 % used"
+    assert (
+        law.report(1, 5.94)["why"] == "1 of 2 flows' entries changed, 0 of them to lose a packet; the line is 99 % used"
+    )
     law.last = {"a": Decision(Why.FREE, 0.9e6, -0.1), "b": Decision(Why.TAPPED, 1.3e6, 0.3)}
-    assert law.report(1, 5.94)["why"] == "loss of one packet: b; the line is 99 % used"
+    assert (
+        law.report(1, 5.94)["why"] == "1 of 2 flows' entries changed, 1 of them to lose a packet; the line is 99 % used"
+    )

@@ -36,19 +36,22 @@ from fairlane.text import describe, parse_count
 from pydantic import ValidationError
 
 from .names import Scheme
-from .policies import InForce, Policy, policy_in_force, read_managed, why_no_lanes
+from .policies import (
+    InForce,
+    LoopStore,
+    Policy,
+    beyond_limit,
+    changed_settings,
+    plain_policy,
+    policy_of,
+    read_managed,
+    why_no_lanes,
+)
 from .settings import PolicyConfig, PolicyKey, PolicySettings
-from .store import LoopStore
-from .view import POLICY
-from .wanted import beyond_limit, changed_settings, plain_policy, policy_of
 
 app = App(help="Thresholds and schemes of (egress port, class): show, set by hand, leave to the loop.")
-SHOWN = (
-    {name: name for name in ("switch", "port", "class")}
-    | {one.name: one.title for one in POLICY.columns}
-    | {"why_no_lanes": "one queue, because"}
-)
-"""Headings of a policy's values."""
+SHOWN = ("switch", "port", "class", "scheme", "qthresh_packets", "weight", "mode", "k", "lanes", "why_no_lanes")
+"""What is shown of a policy."""
 
 
 @app.command("show")
@@ -69,9 +72,10 @@ def _print(rows: list[Plain], as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    names = [name for name in SHOWN if name != "traffic_class" and any(row.get(name) is not None for row in rows)]
+    names = [name for name in SHOWN if any(row.get(name) is not None for row in rows)]
+    headings = [name.replace("_", " ") for name in names]
     cells = [[row.get(name) for name in names] for row in rows]
-    print_table("thresholds (packets)", [SHOWN[name] for name in names], cells, empty="no such port is managed")
+    print_table("thresholds", headings, cells, empty="no such port is managed")
 
 
 @app.command("set")
@@ -153,8 +157,8 @@ def change_policies(
         entries, documents, notes = dict[str, list[EntityChange]](), dict[str, Plain](), dict[str, list[str]]()
         for switch in sites.endpoints:
             found = await read_managed(await sites.reader(switch))
-            managed += [f"{switch}:{number}" for number in sorted(found.limits)]
             for number in sorted(found.limits):
+                managed.append(f"{switch}:{number}")
                 if port is not None and port.number != number:
                     continue
                 key, state = (switch, number, traffic_class), port_state(targets.run, (switch, number))
@@ -165,17 +169,17 @@ def change_policies(
                     changes.append(EntityChange(before, new.entry))
                 if (stored := changed_settings(wanted, store)) is not None:
                     documents[stored.document] = stored.value
-                    words = [f"{stored.place}: {name} {stored.current[name]} becomes {value}" for name, value in stored.wanted.items()]  # fmt: skip
-                    notes.setdefault(switch, []).extend(words)
+                    words = (f"{name} {stored.current[name]} becomes {value}" for name, value in stored.wanted.items())
+                    notes.setdefault(switch, []).extend(f"{stored.place}: {one}" for one in words)
                 rows.append(
                     {"switch": switch, "port": number, "class": traffic_class, **new.values, "mode": wanted.mode}
                 )
                 if new.scheme is Scheme.LANES and not new.lanes.own:
                     rows[-1]["why_no_lanes"] = why_no_lanes(state)
         if not rows:
+            name = "" if port is None else f" {port.number}"
             listed = ", ".join(managed) or "none: run `fairlane config init`"
-            problem = f"port {'of any number' if port is None else port.number} is not managed; managed ports: {listed}"
-            raise FairlaneError(ErrorCode.UNKNOWN_NAME, problem)
+            raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"port{name} is not managed; managed ports: {listed}")
         return Planned(ChangeSet(entries), documents, notes=notes)
 
     made = carry_out(targets, plan, dry_run=dry_run, as_json=as_json)
@@ -197,7 +201,7 @@ def edited(key: PolicyKey, found: InForce, known: PolicySettings, asked: Plain) 
 
     """
     switch, port, traffic_class = key
-    limit, policy = found.limit_packets(port), policy_in_force(found.policies, port, traffic_class)
+    limit, policy = found.ports[port].limit_packets or 0, found.policy(port, traffic_class)
     data = plain_policy(switch, policy, known) | asked
     if not policy.is_limited and "scheme" not in asked and "threshold" in asked:
         data["scheme"] = Scheme.QTHRESH

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The live loop of one switch: measures by digests and probes, adds flow entries, decides and tunes thresholds."""
+"""The live loop: measures by digests and probes, adds flow entries, decides and tunes thresholds of each switch."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fairlane import Session, SwitchControl, enable_digest, port_state, runs_program
+from fairlane import RunState, Session, SwitchControl, TopologyControl, enable_digest, port_state, runs_program
 from fairlane.measure import (
     DIGEST_PORT_REPORT,
     DIGEST_T_RES,
     LinkChange,
+    MeasureOptions,
     OccupancyKeeper,
     PortMeter,
     listen_probes,
@@ -30,14 +31,11 @@ from . import law, names
 from .decide import MIN_WRITE_INTERVAL_S, Outcome, ThresholdDecider, explain_decision, lane_room, measured_for_lanes
 from .flows import Flow, FlowKey, Flows, give_hash_key
 from .law import FlowCount, LaneLength, Law, Port
-from .policies import InForce, Policy, read_managed
-from .settings import PolicySettings
-from .wanted import SetupPlan
+from .policies import InForce, LoopStore, Policy, SetupPlan, read_managed
+from .settings import PolicySettings, QthreshLoop
 
-if TYPE_CHECKING:
-    from .topology import QthreshTopology
-
-
+EVALUATE_PERIOD_S = 0.25
+"Between two decisions about a threshold."
 MANY_FLOWS_LIST_S = 0.1
 """Max delay of a list of T_res samples with more flows than `few_flows`: each list takes the loop's time, however long it is."""
 
@@ -96,7 +94,7 @@ class QthreshControl(SwitchControl):
         self._classes: dict[Key, _Class] = {}
         self._max_delay_s = DIGEST_LIST_S
         "Of a list of T_res samples."
-        self._flows = Flows(session, self._loop.flow_idle, self._loop.weight_of)
+        self._flows = Flows(session, idle_timeout_s=self._loop.flow_idle, weight_of_new=self._loop.weight_of)
 
     # ---- life ------------------------------------------------------------------------------------------------
 
@@ -121,7 +119,7 @@ class QthreshControl(SwitchControl):
         flows, text = 0, "there is no other primary: we measure, and write nothing"
         if not self.session.dry_run:
             flows = await self._flows.take_over(client)
-            if self.topology.keeps_counts:
+            if self.topology.run is not None:
                 await self.session.attempt(client, "hash key", give_hash_key)
             found = f"{counted(flows, 'flow entry')}, {counted(len(self._policies), 'policy')}"
             text = f"we are the primary controller and go on from what the switch has: {found}"
@@ -139,9 +137,10 @@ class QthreshControl(SwitchControl):
     def _use(self, found: InForce) -> None:
         """Go on from the limits, policies and thresholds that are in force."""
         self._policies = found.policies
-        self._ports = {number: self._ports.get(number) or self._new_port(number) for number in found.limits}
+        settings = found.ports
+        self._ports = {number: self._ports.get(number) or self._new_port(number) for number in settings}
         for number, port in self._ports.items():
-            port.capacity_packets = found.limit_packets(number)
+            port.capacity_packets = settings[number].limit_packets or 0
         classes: dict[Key, _Class] = {}
         for key, policy in found.policies.items():
             if policy.is_limited:
@@ -160,9 +159,6 @@ class QthreshControl(SwitchControl):
     def use_options(self) -> None:
         """Flows that have an entry keep its idle time and weight."""
         self._flows.weight_of_new, self._flows.idle_timeout_s = self._loop.weight_of, self._loop.flow_idle
-        for port in self._ports.values():
-            if port.law is not None:
-                port.law.period_s = self._loop.tune_period
 
     def jobs(self, client: SwitchClient) -> list[Coroutine[Any, Any, Any]]:
         """Measure and decide; where it is no dry run, keep flows and counts too."""
@@ -181,7 +177,7 @@ class QthreshControl(SwitchControl):
                 send_probes(client, lambda: {port: one.meter for port, one in self._ports.items()}),
                 listen_probes(client, self._meter_of),
             ]
-        if writes and self.topology.keeps_counts:
+        if writes and self.topology.run is not None:
             open_queues = partial(open_ports, self.session.endpoint, self.topology.run)
             keeper = OccupancyKeeper(names.COUNTED, open_queues, self.session.event)
             jobs.append(keeper.keep_forever(client, lambda: self._ports))
@@ -217,7 +213,7 @@ class QthreshControl(SwitchControl):
 
     async def _evaluate_forever(self, client: SwitchClient) -> None:
         while True:
-            await asyncio.sleep(self._loop.evaluate_period)
+            await asyncio.sleep(EVALUATE_PERIOD_S)
             if not self.session.dry_run:
                 self.topology.store.remember(self._name, self._policies.values())
             async with self.session.writes:
@@ -258,8 +254,8 @@ class QthreshControl(SwitchControl):
             self._policies[new.key] = one.policy = new
             one.decider.record_write(now_s, new.qthresh_packets)
         if writes or decision.outcome is not one.outcome:
-            fields = {"why": explain_decision(decision, measured, longer), "measured": measured.to_json()}
-            self._event("threshold" if writes else "decision", one, **decision.to_json(), **fields)
+            fields = {"why": explain_decision(decision, measured), "measured": measured.to_json()}
+            self._event("threshold" if writes else "decision", one, **asdict(decision), **fields)
         one.outcome = decision.outcome
 
     def _event(self, event: str, one: _Class, **fields: Any) -> None:
@@ -269,9 +265,13 @@ class QthreshControl(SwitchControl):
 
     async def _tune_forever(self, client: SwitchClient) -> None:
         while True:
-            step_s = law.step_s(self._loop.tune_period, len(self._flows))
+            step_s = law.step_s(len(self._flows))
             await asyncio.sleep(step_s)
-            await self._space_lists(client)
+            is_many = len(self._flows) > self.topology.measure.few_flows
+            max_delay_s = MANY_FLOWS_LIST_S if is_many else DIGEST_LIST_S
+            if max_delay_s != self._max_delay_s:
+                self._max_delay_s = max_delay_s
+                await enable_digest(self.session, client, DIGEST_T_RES, max_delay_s=max_delay_s)
             if not any(map(self._tuning, self._ports)):
                 continue
             is_many = len(self._flows) > law.MAX_FLOWS
@@ -286,14 +286,6 @@ class QthreshControl(SwitchControl):
                         await self._tune(client, self._ports[port], shared, counts, step_s)
                     if not is_many and (lanes := [one for one in classes if one.policy.lanes.own]):
                         self._check_lanes(self._ports[port], lanes, counts)
-
-    async def _space_lists(self, client: SwitchClient) -> None:
-        """With many flows T_res samples come in fewer lists."""
-        is_many = len(self._flows) > self.topology.measure.few_flows
-        max_delay_s = MANY_FLOWS_LIST_S if is_many else DIGEST_LIST_S
-        if max_delay_s != self._max_delay_s:
-            self._max_delay_s = max_delay_s
-            await enable_digest(self.session, client, DIGEST_T_RES, max_delay_s=max_delay_s)
 
     def _tuning(self, port: int) -> list[_Class]:
         """The policies of a port whose flows the law decides about, or whose lanes may have to be longer than (9)."""
@@ -323,8 +315,8 @@ class QthreshControl(SwitchControl):
         before, longest = lanes.factor, max(one.longest for one in classes)
         after = lanes.step(_now_s(), self._weighed(self._flows_of(classes, counts), counts), longest)
         if after > before:
-            text = f"lanes are {after:.2f} times as long as (9) says: a flow lost packets of its lane and had less than its share"
-            self._event("lanes", classes[0], why=text, factor=round(after, 3), longest=round(longest, 3))
+            text = f"lanes are {after:.2f} times as long as (9) says: a flow that lost packets had less than its share"
+            self._event("lanes", classes[0], why=text, factor=round(after, 3))
 
     async def _tune(
         self, client: SwitchClient, port: _Port, classes: Sequence[_Class], counts: Counts, step_s: float
@@ -341,7 +333,7 @@ class QthreshControl(SwitchControl):
             for flow, one in of.items()
             if (weight := flows.values[flow].tuned)
         }
-        port.law = port.law or Law(self._loop.tune_period)
+        port.law = port.law or Law()
         decided = port.law.step(now_s, mine, line, model, tuned, step_s)
         if decided is None:
             return
@@ -407,3 +399,22 @@ class QthreshControl(SwitchControl):
 
 def _now_s() -> float:
     return asyncio.get_running_loop().time()
+
+
+class QthreshTopology(TopologyControl):
+    """What the switches of a topology share: settings of policies, and options."""
+
+    control_type = QthreshControl
+
+    def __init__(self, run: RunState | None = None, *, probes: bool = True, store: LoopStore | None = None) -> None:
+        """Begin without connections.
+
+        Args:
+            run: the topology; None: single switches, which get no hash key, and whose counts are not compared with their queues.
+            probes: whether to send probes.
+            store: the settings of policies; None: those of the topology's state file.
+        """
+        super().__init__(run, probes=probes)
+        self.store = store or LoopStore(run.folder if run is not None else None)
+        self.loop = QthreshLoop()
+        self.measure = MeasureOptions(sample_includes_t_d=run is None or run.target != "bmv2")

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
 
 from fairlane.measure import PortMeasurement
-from fairlane.text import format_rate, format_size, format_time
+from fairlane.text import counted, format_rate, format_size, format_time
 
 from .model import QthreshPlan, bounded_capacity, round_half_up
 from .settings import PolicySettings
@@ -52,10 +51,6 @@ class Decision:
     "(9) within the bounds, not rounded."
     bound: str = ""
     "What keeps (9) from being in force as it is: `the shortest lane`, `the port's capacity`; empty when nothing does."
-
-    def to_json(self) -> dict[str, Any]:
-        """For the event log."""
-        return {**asdict(self), "outcome": self.outcome.value}
 
 
 @dataclass
@@ -145,10 +140,8 @@ def _known(measured: PortMeasurement) -> list[float] | str:
         ("L_D", measured.l_d_bytes, 1, MAX_AGE_S),
         ("N_C", measured.n_c, 1, MAX_AGE_S),
     ):
-        if estimate is None:
-            return f"no measurement of {name} yet"
-        if estimate.count < count:
-            return f"{estimate.count} of {count} measurements of {name}"
+        if estimate is None or estimate.count < count:
+            return f"fewer than {counted(count, 'measurement')} of {name}"
         if estimate.age_s > oldest_s:
             return f"{name} was last measured {estimate.age_s:.1f} s ago, which is too old"
         values.append(estimate.value)
@@ -163,13 +156,14 @@ def lane_room(capacity_packets: int, connections: float, mean_weight: float) -> 
 def measured_for_lanes(measured: PortMeasurement) -> PortMeasurement:
     """What (9) is computed from in lanes: the longest path, because each flow has to fill its lane by itself."""
     usual, longest = measured.t_res_s, measured.longest_s
-    if usual is None or longest is None or longest.value <= usual.value:
+    if usual is None or longest is None:
         return measured
-    return replace(measured, t_res_s=replace(usual, value=longest.value, uncertainty=longest.uncertainty))
+    return replace(measured, t_res_s=replace(usual, value=max(usual.value, longest.value)))
 
 
-def explain_measurement(measured: PortMeasurement) -> str:
-    """`BW 5 Mbit/s, T_res 7.1 ms, L_D 1014 B, N_C 2`: what is known; an empty text when nothing is."""
+def explain_decision(decision: Decision, measured: PortMeasurement) -> str:
+    """Of `threshold` and `decision`; k is larger where the port's lanes are longer than (9)."""
+    before, plan = decision.previous_packets, decision.plan
     bw, t_res, l_d, n_c = measured.bw_bps, measured.t_res_s, measured.l_d_bytes, measured.n_c
     texts = (
         bw and f"BW {format_rate(bw.value)}",
@@ -177,17 +171,11 @@ def explain_measurement(measured: PortMeasurement) -> str:
         l_d and f"L_D {format_size(round(l_d.value))}",
         n_c and f"N_C {n_c.value:g}",
     )
-    return ", ".join(filter(None, texts))
-
-
-def explain_decision(decision: Decision, measured: PortMeasurement, longer: float = 1.0) -> str:
-    """Of `threshold` and `decision`; `longer`: how many times as long as (9) the port's lanes are."""
-    before, known, plan = decision.previous_packets, explain_measurement(measured), decision.plan
+    known = ", ".join(filter(None, texts))
     text = f"the threshold {before or 'is not set and'} stays: {decision.reason}"
     if decision.outcome is Outcome.WRITE:
         text = f"the threshold goes from {before or 'none'} to {decision.qthresh_packets} packets"
     if plan is None:
         return f"{text} (known: {known or 'nothing'})"
-    times = f"{longer:.2f} times (9) is" if longer > 1.0 else "(9) says"
     bound = f", bounded by {decision.bound}" if decision.bound else ""
-    return f"{text}: {times} {decision.exact_packets:.1f}{bound} with k {plan.k / longer:g} and {known}"
+    return f"{text}: (9) says {decision.exact_packets:.1f}{bound} with k {plan.k:.4g} and {known}"

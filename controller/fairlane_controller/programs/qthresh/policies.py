@@ -1,25 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entries of the program's tables as values, and back: limits of ports, policies (scheme, threshold, weight, lanes), rules of classes."""
+"""Limits of ports, policies and classes: as entries of the program's tables, as a configuration, and as what is stored beside the switches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairlane import ErrorCode, FairlaneError, PortState, check_program
-from fairlane.switch import UNLIMITED, PortNumber, SwitchClient, match_of
+from fairlane import (
+    Config,
+    ErrorCode,
+    FairlaneError,
+    Place,
+    Plain,
+    Plan,
+    PortState,
+    Remembered,
+    RunState,
+    Wanted,
+    check_program,
+    port_state,
+)
+from fairlane.changes import Documents
+from fairlane.switch import UNLIMITED, Entries, PortNumber, SwitchClient, match_of, same_entity
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
+from pydantic import TypeAdapter
 
 from . import names
-from .names import WEIGHT_MAX, WEIGHT_ONE, Scheme, encode_weight
-from .settings import ClassConfig, ClassNumber, QthreshPort, Threshold, Weight
+from .model import QTHRESH_MIN_PACKETS, bounded_capacity
+from .names import WEIGHT_MAX, WEIGHT_ONE, Scheme, action_of, encode_weight
+from .settings import (
+    ClassConfig,
+    ClassNumber,
+    PolicyConfig,
+    PolicySettings,
+    QthreshPort,
+    QthreshSections,
+    Threshold,
+    Weight,
+)
 
 START_QTHRESH_PACKETS = 6
 """The threshold of a class whose scheme becomes qthresh before anything was measured: the largest of the paper's
 best values, so that no link loses throughput while the loop measures."""
 REPORT_PERIOD_US = 200_000
 "Between two reports of a port (BW, L_D, N_C): four of them within a second show a change."
+NO_LIMIT = "nothing says how many packets the queue has room for: give queue_packets or limit_packets"
 LANE_SCHEDULERS = ("drr", "wrr")
 "What serves the queues of a port by their weights."
 LEAST_QUEUES = 4
@@ -133,20 +162,11 @@ class Policy:
         }
 
 
-def action_of(entry: P4TableEntry) -> tuple[str, dict[str, int]]:
-    """Name and parameters of an entry's action; nothing where it has none."""
-    action = entry.action
-    if not isinstance(action, P4TableAction):
-        return "", {}
-    return action.name, {name: int(value) for name, value in action.args.items()}
-
-
 def limit_entry(port: PortState, settings: QthreshPort) -> P4TableEntry:
     """The entry that makes a port managed. Raises BAD_FILE where nothing says what its queue has room for."""
     packets = settings.limit_packets or port.queue_packets
     if packets < 1:
-        problem = f"port {port.port}: nothing says how many packets the queue has room for: give queue_packets or limit_packets"
-        raise FairlaneError(ErrorCode.BAD_FILE, problem)
+        raise FairlaneError(ErrorCode.BAD_FILE, f"port {port.port}: {NO_LIMIT}")
     args = {"max_packets": packets, "max_bytes": port.queue_bytes or UNLIMITED, "ecn": int(settings.ecn)}
     action = P4TableAction("set_port_limit", **args, report_period_us=REPORT_PERIOD_US)
     return P4TableEntry(names.TABLE_PORT_LIMIT, match=P4TableMatch(egress_port=port.port), action=action)
@@ -167,12 +187,9 @@ def class_entries(classes: Iterable[ClassConfig], switch: str) -> list[P4TableEn
 
 def class_rule(switch: str, entry: P4TableEntry) -> ClassConfig | None:
     """The inverse of `class_entries`; None for an entry that is no rule of a file, which others have written."""
-    match: dict[str, Any] = dict(match_of(entry))
-    given = {name: match[name][0] for name in CLASS_MASKS if match.get(name) is not None}
+    given = {name: pair[0] for name, pair in match_of(entry) if pair is not None}
     rule = ClassConfig.model_construct(traffic_class=action_of(entry)[1].get("traffic_class"), switch=switch, **given)
-    (same,) = class_entries([rule], switch)
-    is_rule = given and (dict(match_of(same)), same.priority, same.action) == (match, entry.priority, entry.action)
-    return rule if is_rule else None
+    return rule if given and same_entity(class_entries([rule], switch)[0], entry) else None
 
 
 class InForce(NamedTuple):
@@ -195,9 +212,9 @@ class InForce(NamedTuple):
             for port, one in args.items()
         }
 
-    def limit_packets(self, port: int) -> int:
-        """What a managed port lets wait."""
-        return action_of(self.limits[port])[1]["max_packets"]
+    def policy(self, port: int, traffic_class: int) -> Policy:
+        """The policy of a class: drop-tail without an entry."""
+        return self.policies.get((port, traffic_class)) or Policy(port, traffic_class, Scheme.DROP_TAIL)
 
     @classmethod
     def of(cls, entries: Iterable[P4TableEntry]) -> InForce:
@@ -221,6 +238,230 @@ async def read_managed(client: SwitchClient) -> InForce:
     return InForce.of(await client.read_tables((names.TABLE_PORT_LIMIT, names.TABLE_POLICY)))
 
 
-def policy_in_force(policies: Mapping[tuple[int, int], Policy], port: int, traffic_class: int) -> Policy:
-    """The policy of a class: drop-tail without an entry."""
-    return policies.get((port, traffic_class)) or Policy(port, traffic_class, Scheme.DROP_TAIL)
+# ---- what the loop must remember over a restart and the switch has not got ----------------------------------------------
+
+CURRENT = "current/"
+"""Documents `current/SWITCH`: its policies."""
+_POLICIES = TypeAdapter(list[Policy])
+
+
+class LoopStore(Documents[PolicySettings]):
+    """Settings of every policy (documents `policy/SWITCH/PORT/CLASS`); `folder` None keeps them in memory only."""
+
+    def __init__(self, folder: Path | None) -> None:
+        """Raises BAD_FILE where the state file cannot be understood."""
+        super().__init__(folder, "policy/", PolicySettings, "settings of policies")
+        self._is_persistent = folder is not None
+        self._current: dict[str, Any] = {}
+
+    def policy(self, switch: str, port: int, traffic_class: int) -> PolicySettings:
+        """The settings of a policy, the defaults where it was never set."""
+        return self.get(f"{switch}/{port}/{traffic_class}")
+
+    def read_policies(self, switch: str) -> list[Policy]:
+        """The policies that the switch had when a loop served it last; none when that is not known, or not understood."""
+        try:
+            return _POLICIES.validate_python(self.store.get(CURRENT + switch) or [])
+        except (ValueError, FairlaneError):
+            return []
+
+    def remember(self, switch: str, policies: Iterable[Policy]) -> None:
+        """What the switch has now, for a loop that finds it restarted; when the disk is full, this alone is lost."""
+        current = _POLICIES.dump_python([*policies], mode="json")
+        if self._is_persistent and current and self._current.get(switch) != current:
+            self._current[switch] = current
+            asyncio.get_running_loop().run_in_executor(None, self._write, CURRENT + switch, current)
+
+    def _write(self, name: str, value: Any) -> None:
+        with suppress(FairlaneError):
+            self.store.put({name: value})
+
+
+# ---- a set-up --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SetupPlan(Plan):
+    """What a topology is set up with; policies that are there stay, unless there is a `scheme` for class 0 of all managed ports."""
+
+    run: RunState
+    scheme: Scheme | None = None
+
+    def wanted(self, switch: str, current: Entries) -> Wanted:
+        """The limits and policies of the managed ports, and all current entries."""
+        found, entries = InForce.of(current.values()), list[P4TableEntry]()
+        for port in self.run.managed_ports(self.run.switch(switch)):
+            entries.append(limit_entry(port, QthreshPort()))
+            policy = found.policy(port.port, 0)
+            if self.scheme is not None:
+                policy = policy.with_scheme(self.scheme).fitted(port)
+            if self.scheme is not None or (port.port, 0) not in found.entries:
+                entries.append(policy.entry)
+        return Wanted([*entries, *current.values()])
+
+
+# ---- a configuration -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ConfigPlan(Plan):
+    """A configuration of a topology; what it does not name stays."""
+
+    config: Config
+    run: RunState | None
+    store: LoopStore
+
+    @property
+    def _sections(self) -> QthreshSections:
+        return self.config.sections or QthreshSections()
+
+    def wanted(self, switch: str, current: Entries) -> Wanted:
+        """Limits, policies and classes."""
+        found = InForce.of(current.values())
+        policies, classes = [*found.entries.values()], found.classes
+        if self._sections.policies is not None:
+            policies = [*self._policies(switch, found)]
+        if self._sections.classes is not None:
+            classes = class_entries(self._sections.classes, switch)
+        return Wanted([*self._limits(switch, found).values(), *policies, *classes])
+
+    def _limits(self, switch: str, found: InForce) -> dict[int, P4TableEntry]:
+        """All limits; what the configuration leaves out of one stays."""
+        limits, before = dict(found.limits), found.ports
+        for place, port in (self.config.ports or {}).items():
+            if place[0] != switch or port.managed is None:
+                continue
+            limits.pop(place[1], None)
+            if port.managed:
+                left_out = {"limit_packets", "ecn"} - port.model_fields_set
+                if "queue_packets" in self.config.given.get(place, ()):
+                    left_out.discard("limit_packets")
+                known = before.get(place[1], port)
+                new = port.model_copy(update={name: getattr(known, name) for name in left_out})
+                limits[place[1]] = limit_entry(self.config.states[place], new)
+        return limits
+
+    def _policies(self, switch: str, found: InForce) -> Iterator[P4TableEntry]:
+        limits = limits_of(self.config, self.run)
+        named = {one.key[1:]: one for one in self._sections.policies or () if one.switch == switch}
+        for key, one in named.items():
+            current, place = found.policies.get(key), (switch, one.port)
+            state = self.config.states.get(place) or port_state(self.run, place)
+            if one.scheme is not Scheme.DROP_TAIL or current is not None:  # drop-tail is in force without an entry
+                yield policy_of(one, current, limits.get(place, 0)).fitted(state).entry
+        # Drop-tail that the configuration does not name is what an entry that nobody wrote would be.
+        yield from (one.entry for key, one in found.policies.items() if key not in named and not one.is_limited)
+
+    def remembered(self, switch: str) -> list[Remembered]:
+        """Settings of policies that differ."""
+        named = (one for one in self._sections.policies or () if one.switch == switch)
+        return [found for one in named if (found := changed_settings(one, self.store)) is not None]
+
+
+def limits_of(config: Config, run: RunState | None) -> dict[Place, int]:
+    """Packets that each port lets wait that Qthresh manages once a configuration is in force: those of the topology, as the file changes them."""
+    found: dict[Place, int] = {}
+    if run is not None:
+        found = {(one.name, port.port): port.queue_packets for one in run.switches for port in run.managed_ports(one)}
+    for place, port in (config.ports or {}).items():
+        if port.managed:
+            found[place] = port.limit_packets or config.states[place].queue_packets
+        elif port.managed is False:
+            found.pop(place, None)
+    return {place: packets for place, packets in found.items() if packets}
+
+
+def policy_of(wanted: PolicyConfig, current: Policy | None, limit_packets: int) -> Policy:
+    """What should be in force, without lanes. With mode auto the threshold is the loop's: the one in force stays, within the bounds.
+
+    Args:
+        wanted: what is configured.
+        current: what is in force; None: nothing.
+        limit_packets: packets that may wait at the port; 0: not known.
+    """
+    before = current or Policy(wanted.port, wanted.traffic_class, Scheme.DROP_TAIL)
+    policy = before.with_scheme(wanted.scheme)
+    if not policy.is_limited:
+        return policy
+    packets = wanted.threshold
+    if packets is None:
+        packets = min(max(policy.qthresh_packets, QTHRESH_MIN_PACKETS), bounded_capacity(limit_packets, wanted.weight))
+    return replace(policy, qthresh_packets=packets, weight=wanted.weight)
+
+
+def changed_settings(wanted: PolicyConfig, store: LoopStore) -> Remembered | None:
+    """The new settings of a policy; None: they are as before. Its weight is in the entry too, which is what counts."""
+    before, after = (one.model_dump(mode="json") for one in (store.policy(*wanted.key), wanted.settings))
+    if before == after:
+        return None
+    ((name, value),) = store.plain({"/".join(map(str, wanted.key)): wanted.settings}).items()
+    differ = [key for key in after if before[key] != after[key] and key != "weight"]
+    new, old = ({key: data[key] for key in differ} for data in (after, before))
+    return Remembered(name, f"port={wanted.port} class={wanted.traffic_class}", value, new, old)
+
+
+# ---- what is in force ------------------------------------------------------------------------------------------------
+
+
+def plain_policy(switch: str, policy: Policy, known: PolicySettings) -> Plain:
+    """A policy that is in force, as a file says it."""
+    data = {"switch": switch, "port": policy.port, "class": policy.traffic_class, "scheme": policy.scheme.value}
+    data |= known.model_dump(mode="json", exclude_defaults=True)
+    if policy.is_limited:
+        data |= {"weight": policy.weight, **({} if known.threshold is None else {"threshold": policy.qthresh_packets})}
+    return data
+
+
+# ---- what a configuration must fulfil as a whole ----------------------------------------------------------------------
+
+
+def problems_of(config: Config, run: RunState | None) -> Iterator[str]:
+    """Limits within their queues; rules and policies that occur once and are possible. Each `policies[0].port: what, and what is allowed`."""
+    for place, port in (config.ports or {}).items():
+        at, queue = config.at[place], config.states[place].queue_packets
+        if not port.managed:
+            for key in port.model_fields_set & {"limit_packets", "ecn"}:
+                yield f"{at}.{key}: the port is not managed: set managed to true, or leave {key} out"
+        elif not (port.limit_packets or queue):
+            yield f"{at}.managed: {NO_LIMIT}"
+        elif 0 < queue < (port.limit_packets or queue):
+            # The program must refuse before the queue does, or its counters leak.
+            yield f"{at}.limit_packets: {port.limit_packets} is more than the queue has room for ({queue} packets): must be at most {queue}"
+    if config.sections is not None:
+        yield from _classes(config.sections, run)
+        yield from _policies(config.sections, config, run)
+
+
+def _classes(sections: QthreshSections, run: RunState | None) -> Iterator[str]:
+    rules = sections.classes or ()
+    for index, rule in enumerate(rules):
+        at = f"classes[{index}]"
+        for place, other in enumerate(rules[:index]):
+            is_same = (rule.ingress_port, rule.dscp, rule.pcp) == (other.ingress_port, other.dscp, other.pcp)
+            if is_same and (rule.switch == other.switch or "" in (rule.switch, other.switch)):
+                yield f"{at}: matches the same packets as classes[{place}]: one of them must go, or say more"
+                break
+        if rule.switch and run is not None:
+            yield from run.unknown_place(at, rule.switch, rule.ingress_port, "ingress_port")
+
+
+def _policies(sections: QthreshSections, config: Config, run: RunState | None) -> Iterator[str]:
+    seen: dict[tuple[str, int, int], int] = {}
+    limits = limits_of(config, run)
+    for index, policy in enumerate(sections.policies or ()):
+        at, place = f"policies[{index}]", (policy.switch, policy.port)
+        if seen.setdefault(policy.key, index) != index:
+            where = f"{policy.switch}:{policy.port} class {policy.traffic_class}"
+            yield f"{at}: {where} is policies[{seen[policy.key]}] too; it may occur once"
+        unknown = run.unknown_place(at, *place) if run is not None else []
+        yield from unknown
+        yield from (f"{at}.{problem}" for problem in beyond_limit(policy, limits.get(place, 0)))
+        if run is not None and not unknown and place not in limits:
+            listed = ", ".join(f"{switch}:{port}" for switch, port in sorted(limits)) or "none"
+            yield f"{at}.port: {policy.switch}:{policy.port} is not managed (managed: {listed}): add it to ports with managed = true"
+
+
+def beyond_limit(policy: PolicyConfig, limit_packets: int) -> Iterator[str]:
+    """A threshold that is more than its port lets wait (0: not known)."""
+    if 0 < limit_packets < (policy.threshold or 0):
+        yield f"threshold: {policy.threshold} is more than the port lets wait ({limit_packets} packets): must be at most {limit_packets}"

@@ -10,6 +10,7 @@ from fairlane import (
     Config,
     Entries,
     P4TableEntry,
+    Place,
     Plan,
     PortState,
     Program,
@@ -22,10 +23,8 @@ from fairlane import (
 )
 
 from . import names, view
-from .policies import InForce, limit_entry
+from .policies import ConfigPlan, InForce, LoopStore, SetupPlan, class_rule, limit_entry, plain_policy, problems_of
 from .settings import QthreshLoop, QthreshPort, QthreshSections
-from .store import LoopStore
-from .wanted import QthreshPlan, SetupPlan, problems_of, read_config
 
 
 class Qthresh(Program):
@@ -37,7 +36,7 @@ class Qthresh(Program):
     Settings = QthreshPort
     Sections = QthreshSections
     LoopSettings = QthreshLoop
-    control = "topology:QthreshTopology"
+    control = "control:QthreshTopology"
     first_commands = ("threshold show", "flows")
     dynamic_tables = tuple(names.TABLE_FLOW.values())
     loop_tables = {
@@ -48,8 +47,6 @@ class Qthresh(Program):
     columns = view.COLUMNS
     kinds = view.KINDS
     measured = view.MEASURED
-    measuring_needs = view.MEASURING_NEEDS
-    meanings = view.SOURCES
     frequent_events = ("decision", "tuned", "flow", "flow_gone", "measured")
     reasons = {
         11: Reason("qthresh", "the flow had its threshold of packets waiting", in_queue=True),
@@ -75,11 +72,21 @@ class Qthresh(Program):
 
     def plan(self, config: Config, run: RunState | None) -> Plan:
         """What a configuration does not name stays."""
-        return QthreshPlan(config, run, LoopStore(run.folder if run is not None else None))
+        return ConfigPlan(config, run, LoopStore(run.folder if run is not None else None))
 
     def read_config(self, current: Mapping[str, Entries], run: RunState) -> Config:
-        """Limits, policies with their settings, classes."""
-        return read_config(current, run)
+        """Limits, policies with their settings, classes; rules of a class that no file can have are left out."""
+        store, ports = LoopStore(run.folder), dict[Place, Any]()
+        sections = dict[str, list[Any]](classes=[], policies=[])
+        for switch, found in current.items():
+            in_force = InForce.of(entry for entry in found.values() if not entry.is_const)
+            ports |= {(switch, port): settings for port, settings in in_force.ports.items()}
+            for key, policy in sorted(in_force.policies.items()):
+                sections["policies"].append(plain_policy(switch, policy, store.policy(switch, *key)))
+            for entry in sorted(in_force.classes, key=lambda one: (-one.priority, str(one.match))):
+                if (rule := class_rule(switch, entry)) is not None:
+                    sections["classes"].append(rule)
+        return Config(ports, QthreshSections.model_validate(sections))
 
     def initial_plan(self, run: RunState, scheme: str | None = None) -> Plan:
         """Limits of the managed ports and their schemes; without `scheme` those that are there stay."""

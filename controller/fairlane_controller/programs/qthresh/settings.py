@@ -40,10 +40,6 @@ class FlowWeightConfig(Section):
 class QthreshLoop(Section):
     """Keys of `[loop]`; what is not given is as in the loop's own defaults."""
 
-    evaluate_period: Annotated[Duration, Field(ge=0.05, le=60)] = 0.25
-    "Between two decisions about a threshold."
-    tune_period: Annotated[Duration, Field(ge=0.1, le=60)] = 1.0
-    "Between two corrections of the flows' own thresholds."
     flow_idle: Annotated[Duration, Field(ge=1, le=86_400)] = 30.0
     "A flow's entry ages out after this time: far longer than any queue takes to drain, so a slot is empty when it is given again."
     flow_weights: tuple[FlowWeightConfig, ...] = ()
@@ -137,7 +133,7 @@ class PolicyConfig(PolicySettings, _Place):
     @property
     def settings(self) -> PolicySettings:
         """What is stored of it."""
-        return PolicySettings(**{name: getattr(self, name) for name in PolicySettings.model_fields})
+        return PolicySettings.model_validate(self.model_dump())
 
 
 class QthreshSections(Section):

@@ -14,10 +14,9 @@ from finsy import P4CounterData, P4TableEntry
 
 from . import names
 from .flows import parse_flow
-from .names import encode_weight
-from .policies import InForce, Policy, action_of, policy_in_force
+from .names import action_of, encode_weight
+from .policies import InForce, LoopStore, Policy
 from .settings import PolicySettings
-from .store import LoopStore
 
 COLUMNS = (
     Column("aqm_marked", "marked", "packets", "packets marked CE by queue management", counter="marked"),
@@ -31,9 +30,6 @@ MEASURED = (
     Column("l_d_bytes", "L_D", "bytes", "L_D: mean frame in the queue.", metric="fairlane_measured_frame_bytes", source="reports"),
     Column("n_c", "N_C", doc="N_C: flows that were active.", metric="fairlane_measured_flows", source="reports", value_type=float),
 )  # fmt: skip
-MEASURING_NEEDS = "BW, L_D and N_C need packets that wait at the port, T_res ACKs that come back through the switch, τ a switch of ours at the other end"
-SOURCES = {"acks": "ACKs", "probes": "probes and ACKs", "probes_alone": "probes"}
-"""What `t_res_source` means to people."""
 POLICY = Kind(
     "policy",
     "classes",
@@ -57,11 +53,9 @@ FLOW = Kind(
         Column("waiting_packets", "waiting", "packets", "Packets of the flow that wait; the busiest flows only.", plot="queue"),
         Column("qthresh_packets", "Qthresh", "packets", "What the flow may have waiting; the busiest flows only.", plot="control", metric="fairlane_flow_threshold_packets"),
         Column("weight", "weight", doc="in force: its own or tuned one, else its class's", value_type=float, metric=None),
-        Column("offered_bps", "offered", "bit/s", "frames that arrived for the queue", metric=None),
         Column("goodput_bps", "goodput", "bit/s", "Frames admitted since the scrape before; the busiest flows only.", plot="goodput"),
         Column("dropped_packets", "dropped", "packets", total=True, metric=None),
         Column("drops_per_s", "drops/s", "/s", "Packets refused since the scrape before; the busiest flows only.", plot="drops"),
-        Column("idle_s", "idle", "s", "since its last packet", metric=None),
         Column("slot", "slot", value_type=int, wide=True),
         Column("traffic_class", "class", value_type=int, wide=True),
         Column("src", "source", wide=True),
@@ -79,7 +73,7 @@ async def read_rows(reading: Reading) -> list[Row]:
     tables = await asyncio.gather(
         reading.table(names.TABLE_PORT_LIMIT),
         reading.table(names.TABLE_POLICY),
-        *(reading.table(name, counters=True, idle=True) for name in names.TABLE_FLOW.values()),
+        *(reading.table(name, counters=True) for name in names.TABLE_FLOW.values()),
     )
     found = InForce.of(chain(*tables[:2]))
     ports, flows = await asyncio.gather(_read_ports(reading, found), _read_flows(reading, found, chain(*tables[2:])))
@@ -99,12 +93,12 @@ async def _read_ports(reading: Reading, found: InForce) -> list[Row]:
         reading.registers(names.REGISTER_PORT, ports),
         reading.registers(names.REGISTER_PORT_BYTES, ports),
     )
-    rows: list[Row] = []
+    rows, settings = list[Row](), found.ports
     for port in ports:
         counters = [passed[port], *(admitted[index] for index in cells[port])]
         packets, size = (None if one is None else one[port] for one in (waiting, waiting_bytes))
         values = {
-            "capacity_packets": found.limit_packets(port),
+            "capacity_packets": settings[port].limit_packets,
             "waiting_packets": packets,
             "waiting_bytes": size,
             # What was admitted and does not wait any more has left.
@@ -134,25 +128,19 @@ async def _read_flows(reading: Reading, found: InForce, entries: Iterable[P4Tabl
     rows: list[Row] = []
     for key, slot, flow, entry in flows:
         name, (port, traffic_class) = str(key), flow.place or (None, None)
-        policy = None if port is None or traffic_class is None else policy_in_force(found.policies, port, traffic_class)
+        policy = found.policy(*flow.place) if flow.place else None
         weight = action_of(entry)[1].get("weight") or (encode_weight(policy.weight) if policy is not None else 0)
         arrived, dropped = entry.counter_data or P4CounterData(), drops.get(slot) or P4CounterData()
-        totals = {
-            "packets": arrived.packet_count,
-            "bytes": arrived.byte_count,
-            "dropped_packets": dropped.packet_count,
-            "dropped_bytes": dropped.byte_count,
-        }
-        per_s = {total: reading.per_s((name, slot, total), value) for total, value in totals.items()}
-        offered, refused, idle_ns = per_s["bytes"], per_s["dropped_bytes"], entry.time_since_last_hit
+        offered, refused, drops_per_s = (
+            reading.per_s((name, slot, place), value)
+            for place, value in enumerate((arrived.byte_count, dropped.byte_count, dropped.packet_count))
+        )
         src, dst = key.hosts
         values: dict[str, Any] = {
             "packets": arrived.packet_count,
             "dropped_packets": dropped.packet_count,
-            "offered_bps": None if offered is None else 8 * offered,
             "goodput_bps": None if offered is None or refused is None else 8 * max(0.0, offered - refused),
-            "drops_per_s": per_s["dropped_packets"],
-            "idle_s": None if idle_ns is None else idle_ns / 1e9,
+            "drops_per_s": drops_per_s,
             "src": src,
             "src_port": key.src_port,
             "dst": dst,
@@ -160,11 +148,9 @@ async def _read_flows(reading: Reading, found: InForce, entries: Iterable[P4Tabl
             "traffic_class": traffic_class,
             "slot": slot,
             "waiting_packets": waiting.get(slot) if waiting is not None else None,
-            # As the data plane multiplies it.
-            "qthresh_packets": policy.qthresh_packets * weight >> 8
-            if policy is not None and policy.is_limited
-            else None,
             "weight": weight / names.WEIGHT_ONE if weight else None,
         }
+        if policy is not None and policy.is_limited:
+            values["qthresh_packets"] = policy.qthresh_packets * weight >> 8  # as the data plane multiplies it
         rows.append(Row(port, values, "flow", name))
     return rows

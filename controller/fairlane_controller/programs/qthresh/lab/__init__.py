@@ -18,13 +18,11 @@ from fairlane_topology import topology as fl_topology
 from fairlane_topology.topology import PortKey, managed_ports
 from pydantic import BeforeValidator
 
+from ..control import QthreshTopology
 from ..flows import Flow, FlowKey, parse_flow
 from ..names import CLASSES, TABLE_FLOW, Scheme, admitted_index
-from ..policies import START_QTHRESH_PACKETS
+from ..policies import START_QTHRESH_PACKETS, ConfigPlan, LoopStore, SetupPlan
 from ..settings import ClassConfig
-from ..store import LoopStore
-from ..topology import QthreshTopology
-from ..wanted import QthreshPlan, SetupPlan
 from .thresholds import thresholds
 
 if TYPE_CHECKING:
@@ -157,7 +155,7 @@ class Part(LabPart):
         ports = {(one.name, port.port): port for one in run.switches for port in one.ports}
         states = {place: ports[place] for place in managed_ports(topology)}
         config = self.program.config_of(configuration(scenario.control, states))
-        return [SetupPlan(run, Scheme.DROP_TAIL), QthreshPlan(replace(config, states=states), run, LoopStore(None))]
+        return [SetupPlan(run, Scheme.DROP_TAIL), ConfigPlan(replace(config, states=states), run, LoopStore(None))]
 
     def control_loop(self, run: RunState, scenario: scenario.Scenario, plans: Sequence[Any]) -> QthreshTopology | None:
         """The control loop, where the scenario needs one."""
@@ -165,8 +163,8 @@ class Part(LabPart):
         control, plan = scenario.control, plans[-1]
         if not control.needs_loop:
             return None
-        plan.store.put({one.key: one.settings for one in plan.config.sections.policies})
-        return QthreshTopology(probes=control.probes, keeps_counts=False, store=plan.store)
+        plan.store.write({"/".join(map(str, one.key)): one.settings for one in plan.config.sections.policies})
+        return QthreshTopology(probes=control.probes, store=plan.store)
 
     def loop_options(self, weights: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """The weights that the entries of new flows get."""
