@@ -53,7 +53,6 @@ def test_what_is_written_is_read(lanes: Lanes) -> None:
     policy = Policy(3, 0, Scheme.LANES, 9, 1.5, lanes, spacing_us=300)
     assert Policy.from_entry(policy.entry) == policy
     assert policy.is_limited
-    assert policy.is_shared is not bool(lanes.own)
 
 
 @pytest.mark.parametrize(("packets", "weight"), [(1, 0.5), (5, 65_500 / 256)])

@@ -73,9 +73,8 @@ def _print(rows: list[Plain], as_json: bool) -> None:
         print_json(rows)
         return
     names = [name for name in SHOWN if any(row.get(name) is not None for row in rows)]
-    headings = [name.replace("_", " ") for name in names]
     cells = [[row.get(name) for name in names] for row in rows]
-    print_table("thresholds", headings, cells, empty="no such port is managed")
+    print_table("thresholds", names, cells, empty="no such port is managed")
 
 
 @app.command("set")

@@ -282,7 +282,7 @@ class QthreshControl(SwitchControl):
                     classes = self._tuning(port)
                     if is_many:
                         await self._end_tuning(client, port)
-                    elif shared := [one for one in classes if one.policy.is_shared]:
+                    elif shared := [one for one in classes if not one.policy.lanes.own]:
                         await self._tune(client, self._ports[port], shared, counts, step_s)
                     if not is_many and (lanes := [one for one in classes if one.policy.lanes.own]):
                         self._check_lanes(self._ports[port], lanes, counts)

@@ -113,11 +113,6 @@ class Policy:
         return self.scheme is not Scheme.DROP_TAIL
 
     @property
-    def is_shared(self) -> bool:
-        """Whether the flows share one queue, so that their thresholds decide about their shares."""
-        return self.is_limited and not self.lanes.own
-
-    @property
     def entry(self) -> P4TableEntry:
         """The entry."""
         args = {"qthresh": self.qthresh_packets, "weight": encode_weight(self.weight)} if self.is_limited else {}

@@ -47,6 +47,7 @@ class Qthresh(Program):
     columns = view.COLUMNS
     kinds = view.KINDS
     measured = view.MEASURED
+    meanings = view.SOURCES
     frequent_events = ("decision", "tuned", "flow", "flow_gone", "measured")
     reasons = {
         11: Reason("qthresh", "the flow had its threshold of packets waiting", in_queue=True),

@@ -30,6 +30,8 @@ MEASURED = (
     Column("l_d_bytes", "L_D", "bytes", "L_D: mean frame in the queue.", metric="fairlane_measured_frame_bytes", source="reports"),
     Column("n_c", "N_C", doc="N_C: flows that were active.", metric="fairlane_measured_flows", source="reports", value_type=float),
 )  # fmt: skip
+SOURCES = {"acks": "ACKs", "probes": "probes and ACKs", "probes_alone": "probes"}
+"""What `t_res_source` means to people."""
 POLICY = Kind(
     "policy",
     "classes",
