@@ -15,10 +15,9 @@ from typing import Any
 
 import grpc
 from fairlane_controller.loop.agent import SwitchAgent
-from fairlane_controller.programs.qthresh.names import Mode, Scheme
-from fairlane_controller.programs.qthresh.policies import Policy
-from fairlane_controller.programs.qthresh.settings import PolicyState
-from fairlane_controller.programs.qthresh.store import LoopStore
+from fairlane_controller.programs.qthresh.names import Scheme
+from fairlane_controller.programs.qthresh.policies import LoopStore, Policy
+from fairlane_controller.programs.qthresh.settings import PolicySettings
 from fairlane_controller.switch.changeset import put_entries
 from finsy import GRPCStatusCode
 from finsy.proto import p4r, p4r_grpc, rpc_status
@@ -250,6 +249,6 @@ def refusing_switch(address: str, refuses: Refuses) -> Generator[tuple[RefusingS
 
 async def set_threshold(agent: SwitchAgent, folder: Path, packets: int, weight: float = 1.0) -> None:
     """What `threshold set` of port 3 does through the loop of `agent`."""
-    settings = PolicyState(mode=Mode.MANUAL, pinned_packets=packets, weight=weight)
-    LoopStore(folder).put({("s1", 3, 0): settings})
+    settings = PolicySettings(threshold=packets, weight=weight)
+    LoopStore(folder).write({"s1/3/0": settings})
     await agent.exclusively(partial(put_entries, entries=[Policy(3, 0, Scheme.QTHRESH, packets, weight).entry]))

@@ -15,8 +15,7 @@ from fairlane_controller.config.model import loop_model
 from fairlane_controller.config.reload import parse_loop
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.requests import REQUESTS, checked
-from fairlane_controller.programs.qthresh.settings import QthreshLoop
-from fairlane_controller.programs.qthresh.topology import QthreshOptions, QthreshTopology
+from fairlane_controller.programs.qthresh.control import QthreshTopology
 from fairlane_controller.state.ask import SOCKET_FILE
 from fairlane_controller.switch.updates import plain_updates, updates_of
 from finsy import P4Schema
@@ -37,9 +36,8 @@ GOOD: tuple[dict[str, Any], ...] = (
     {"op": "table_write", "switch": "s1", "updates": [UPDATE, {**UPDATE, "update": "delete"}], "command": "threshold set 5"},
     {"op": "table_write", "switch": "s1", "updates": [RAW], "each": True},
     {"op": "poke"},
-    {"op": "flow_weights", "rules": [{"dst_port": 5001, "weight": 2}, {"src": "10.0.1.1", "weight": 0.5}]},
     {"op": "loop_options"},
-    {"op": "loop_put", "loop": {"k": 1.9}},
+    {"op": "loop_put", "loop": {"flow_weights": [{"dst_port": 5001, "weight": 2}, {"src": "10.0.1.1", "weight": 0.5}]}},
 )  # fmt: skip
 
 ALL = {**REQUESTS, **QthreshTopology.requests}
@@ -68,10 +66,8 @@ def explore_requests(examples: int, seed: int) -> None:
             match request["op"]:
                 case "table_write":
                     plain_updates(updates_of(request["updates"]), schema)
-                case "flow_weights":
-                    QthreshLoop.model_validate({"flow_weights": request["rules"]})
                 case "loop_put":
-                    QthreshOptions().with_loop(parse_loop(request["loop"], loop_model()))
+                    parse_loop(request["loop"], loop_model())
                 case _:
                     pass
         except FairlaneError as ex:

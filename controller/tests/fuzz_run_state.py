@@ -17,7 +17,7 @@ from fairlane_controller.history.undo import next_undo
 from fairlane_controller.live.events import EventFilter, EventTail, place_of, read_events, sentence_of
 from fairlane_controller.programs.gfr.config import gfr_store
 from fairlane_controller.programs.gfr.plan import make_plan
-from fairlane_controller.programs.qthresh.store import LoopStore
+from fairlane_controller.programs.qthresh.policies import LoopStore
 from fairlane_controller.state.run_state import read_run_state, write_topology
 from fairlane_controller.state.store import STATE_FILE
 from fairlane_controller.switch.setup import endpoint_of
@@ -55,7 +55,7 @@ STATE: dict[str, Any] = {
     "hosts": [{"name": "h1", "pid": 1, "ip": "10.0.1.1"}],
     "interfaces": ["h1-eth0", "s1-eth1"],
 }  # fmt: skip
-POLICY = {"mode": "manual", "weight": 2.0, "k": 1.95, "pinned_packets": 7}
+POLICY = {"weight": 2.0, "k": 1.95, "threshold": 7}
 CURRENT = [[3, 0, "qthresh", 6, 1.0]]
 GFR = {
     "ports": [{"switch": "s1", "port": 3, "capacity": 2_000_000, "scheme": "proposed", "lbo_cells": 10, "hbo_cells": 30, "qmax_cells": 40}],

@@ -37,7 +37,7 @@ class MemorySession:
 
 def flows_of(log: EventLog | None = None, idle_timeout_s: float = 30.0, **options: Any) -> Flows:
     """Qthresh's flows of a switch."""
-    return Flows(cast("Session", MemorySession(log)), idle_timeout_s, **options)
+    return Flows(cast("Session", MemorySession(log)), idle_timeout_s=idle_timeout_s, **options)
 
 
 def key(number: int, version: int = 4) -> FlowKey:

@@ -45,7 +45,7 @@ def port_row(switch: str = "s1", port: int = 3, **changes: Any) -> PortRow:
 def flow_row(slot: int, **changes: Any) -> ObjectRow:
     """A flow of port 3 of s1."""
     src, src_port = f"10.0.{slot // 250 + 1}.{slot % 250 + 1}", 40_000 + slot
-    values = {"slot": slot, "protocol": "tcp", "src": src, "src_port": src_port, "dst": "10.0.3.3", "dst_port": 5001, "vid": 0, "traffic_class": 0, "waiting_packets": slot % 6, "qthresh_packets": 5, "weight": 1.0, "packets": 1000, "bytes": 10**6, "dropped_packets": 10, "dropped_bytes": 10**4, "offered_bps": 7e5, "goodput_bps": 1e5 + 1000.0 * slot, "drops_per_s": 2.0, "idle_s": 0.01}  # fmt: skip
+    values = {"slot": slot, "src": src, "src_port": src_port, "dst": "10.0.3.3", "dst_port": 5001, "traffic_class": 0, "waiting_packets": slot % 6, "qthresh_packets": 5, "weight": 1.0, "packets": 1000, "dropped_packets": 10, "goodput_bps": 1e5 + 1000.0 * slot, "drops_per_s": 2.0}  # fmt: skip
     return ObjectRow("s1", 3, "flow", f"tcp {src}:{src_port} > 10.0.3.3:5001", values | changes)
 
 

@@ -28,30 +28,6 @@ def failing(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
     return caught.value.code, capsys.readouterr().err
 
 
-def test_plan_of_the_papers_third_link() -> None:
-    code, output = run(
-        "threshold", "plan", "--rate", "2Mbit", "--delay", "2ms", "--packet-bytes", "1000", "--flows", "2", "--json"
-    )
-    assert code == 0
-    plan = json.loads(output)
-    assert plan["t_d_s"] == pytest.approx(0.004)
-    assert plan["t_res_s"] == pytest.approx(0.004)
-    assert plan["w_best_packets"] == pytest.approx(2.5)
-    assert plan["qthresh_packets"] == 5
-
-
-def test_plan_takes_a_measured_t_res() -> None:
-    _, output = run("threshold", "plan", "--rate", "5Mbit", "--t-res", "6.8ms", "--k", "1", "--json")
-    assert json.loads(output)["w_best_packets"] == pytest.approx(0.0068 * 5e6 / 8000 / 2 + 2)
-
-
-def test_plan_for_people() -> None:
-    code, output = run("threshold", "plan", "--rate", "2Mbit", "--delay", "2ms")
-    assert code == 0
-    assert "Qthresh" in output
-    assert "5 packets" in output
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -61,8 +37,7 @@ def test_plan_for_people() -> None:
         "status",
         "flows",
         "ports measure",
-        "threshold scheme",
-        "threshold plan",
+        "threshold set",
         "p4 show_tables",
     ],
 )
@@ -81,19 +56,15 @@ def test_at_most_20_words_are_at_the_top_those_of_programs_and_our_other_package
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("threshold", "plan", "--rate", "2Zbit"), 2, "rate '2Zbit' is not a number with a unit; examples: 512kbit"),
-        (("threshold", "plan", "--rate", "2"), 2, "--rate '2' is not a number with a unit; examples: 512kbit"),
-        (("threshold", "plan", "--rate", "0"), 2, "rate: 0.0 is out of range: must be greater than or equal to 1"),
-        (("threshold", "plan", "--rate", "2Mbit", "--k", "inf"), 2, "k: inf: must be a finite number"),
-        (("threshold", "plan", "--rate", "2Mbit", "--queue-packets", "1"), 2, "queue_packets: 1 is out of range: must be greater than or equal to 2"),
-        (("threshold", "plan", "--rate", "2Mbit", "--weight", "-1"), 2, "weight: -1.0 is out of range"),
+        (("ports", "set", "s1:3", "--rate", "2Zbit"), 2, "rate '2Zbit' is not a number with a unit; examples: 512kbit"),
+        (("ports", "set", "s1:3", "--rate", "2"), 2, "--rate '2' is not a number with a unit; examples: 512kbit"),
         (("status", "--switch", "s1:50051"), 3, "unknown switch 's1:50051'; did you mean 's1'?"),
         (("status", "--switch", "s1=127.0.0.1"), 2, "must be NAME=HOST:PORT"),
         (("status", "--switch", "s1=127.0.0.1:99999"), 2, "with a port of 1 to 65535"),
         (("status", "--switch", "s3"), 3, "unknown switch 's3'; did you mean"),
-        (("threshold", "scheme", "droptail"), 3, "unknown scheme 'droptail'; did you mean 'drop_tail'?; valid: drop_tail, lanes, qthresh"),
+        (("threshold", "set", "--scheme", "droptail"), 3, "unknown scheme 'droptail'; did you mean 'drop_tail'?; valid: drop_tail, lanes, qthresh"),
         (("config", "init", "--scheme", "qtresh"), 3, "unknown scheme 'qtresh'; did you mean 'qthresh'?"),
-        (("threshold", "set"), 2, "needs PACKETS, --weight, or both"),
+        (("threshold", "set"), 2, "needs at least one option"),
         (("config", "init",), 3, "the compiled program a.json does not exist"),
         (("config", "init", "-s", "s1=127.0.0.1:1"), 3, "this command needs the run state of a topology"),
         (("watch", "export", "run.csv", "--for", "3"), 2, "--for '3' is not a number with a unit"),
@@ -123,7 +94,7 @@ def test_no_topology(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
 
 
 def test_errors_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    code, text = failing(capsys, "threshold", "plan", "--rate", "fast", "--json")
+    code, text = failing(capsys, "ports", "set", "s1:3", "--rate", "fast", "--json")
     assert code == 2
     error = json.loads(text)["error"]
     assert error["code"] == "bad_input"

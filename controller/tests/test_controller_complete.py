@@ -67,7 +67,6 @@ def offered(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         ("fairlane drops s", {"s1:3"}),
         ("fairlane config set s", {"s1:3"}),
         ("fairlane threshold set s", {"s1:3"}),
-        ("fairlane threshold scheme ", {"3", "s1:3", "lanes"}),
     ],
 )
 def test_names_are_offered(

@@ -14,8 +14,6 @@ from fairlane_controller.config.read import nearest, positions, read_file, read_
 from fairlane_controller.config.schema import json_schema, json_schema_text
 from fairlane_controller.config.show import rate_text, to_toml
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.programs.qthresh.settings import PolicyState
-from fairlane_controller.programs.qthresh.wanted import settings_of
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,9 +29,7 @@ name = "lab"
 switches = [{ name = "s1", grpc = "127.0.0.1:50051", tls = { ca = "ca.pem" } }]
 
 [loop]
-evaluate_period = "250ms"
 flow_idle = "1min"
-samples = 3
 
 [[loop.flow_weights]]
 dst_port = 5001
@@ -46,7 +42,7 @@ rate = "2Mbps"
 queue_packets = "50packets"
 scheduler = "drr"
 managed = true
-limit_bytes = "64KB"
+ecn = true
 
 [[classes]]
 class = 2
@@ -62,9 +58,7 @@ weight = 1.5
 switch = "s1"
 port = 3
 class = 2
-mode = "auto"
-min_packets = 3
-max_packets = 20
+k = 1.5
 """
 
 
@@ -86,20 +80,17 @@ def run_state(**changes: Any) -> RunState:
 def test_units_become_numbers() -> None:
     config: Any = read_text(WHOLE, "f.toml")
     assert config.loop is not None
-    assert (config.loop.evaluate_period, config.loop.flow_idle) == (0.25, 60.0)
+    assert config.loop.flow_idle == 60.0
     assert config.ports is not None
     (port,) = config.ports
-    assert (port.rate, port.queue_packets, port.limit_bytes) == (2e6, 50, 64_000)
+    assert (port.rate, port.queue_packets, port.ecn) == (2e6, 50, True)
     assert config.classes is not None
     (rule,) = config.classes
     assert (rule.dscp, rule.priority) == (46, 2)
     assert config.policies is not None
     by_hand, auto = config.policies
-    settings = [settings_of(one, PolicyState()) for one in (by_hand, auto)]
-    assert [(one.mode.value, one.pinned_packets, one.max_packets) for one in settings] == [
-        ("manual", 5, None),
-        ("auto", None, 20),
-    ]
+    settings = [one.settings for one in (by_hand, auto)]
+    assert [(one.mode, one.threshold, one.k) for one in settings] == [("manual", 5, 1.95), ("auto", None, 1.5)]
     assert not hasattr(config, "vcs"), "a program's model has no keys of other programs"
     assert problems_of(config, run_state()) == []
 
@@ -137,13 +128,14 @@ def test_what_is_given_without_content_stays(text: str) -> None:
         ("[[policies]]\nswitch='s1'\nport=3\nsheme='drop_tail'", "line 4, column 1: policies[0].sheme: unknown key; did you mean 'scheme'?; valid: class, k,"),
         ("[[policies]]\nswitch='s1'\nport=3\nscheme='drop-tail'", "line 4, column 1: policies[0].scheme: 'drop-tail': must be 'drop_tail', 'qthresh' or 'lanes'"),
         ("[[policies]]\nport=600", "line 1, column 1: policies[0].switch: must be given; line 2, column 1: policies[0].port: 600 is out of range: must be less than 510"),
-        ("[[policies]]\nswitch='s1'\nport=3\n mode='auto'\nthreshold=4", "line 5, column 1: policies[0].threshold: with mode auto the loop decides it"),
-        ("[[policies]]\nswitch='s1'\nport=3\nmode='manual'", "line 1, column 1: policies[0].threshold: mode manual needs one"),
-        ("[[policies]]\nswitch='s1'\nport=3\nscheme='drop_tail'\nk=2.0", "line 5, column 1: policies[0].k: drop_tail has none"),
         ("[[policies]]\nswitch='s1'\nport=3\nthreshold='5cells'", "line 4, column 1: policies[0].threshold: number '5cells' is not a whole number of packets; examples: 50, 50packets"),
         ("[[policies]]\nswitch='s1'\nport=3\nthreshold=2\nweight=0.01", "policies[0].weight: 0.01 with a threshold of 2 packets would admit nothing: must be at least 0.5"),
-        ("[[policies]]\nswitch='s1'\nport=3\nmin_packets=9\nmax_packets=4", "line 4, column 1: policies[0].min_packets: 9 is above max_packets 4"),
-        ("[loop]\nevaluate_period = 250", "line 2, column 1: loop.evaluate_period: time 250 must be a text with a unit; examples: 200us, 5ms, 1.5s"),
+        ("[[loop.flow_weights]]\ndst='h1'\nweight=1", "line 2, column 1: loop.flow_weights[0].dst: 'h1'"),
+        ("[[loop.flow_weights]]\nport=1\nweight=1", "loop.flow_weights[0].port: unknown key; did you mean 'src_port'?; valid: dst, dst_port, src, src_port, weight"),
+        ("[[loop.flow_weights]]\ndst_port=70000\nweight=1", "dst_port: 70000 is out of range: must be less than or equal to 65535"),
+        ("[[loop.flow_weights]]\ndst_port=1\nweight=300", "loop.flow_weights[0].weight: 300 is out of range"),
+        ("[[loop.flow_weights]]\ndst_port=1", "loop.flow_weights[0].weight: must be given"),
+        ("[loop]\nflow_idle = 250", "line 2, column 1: loop.flow_idle: time 250 must be a text with a unit; examples: 200us, 5ms, 1.5s"),
         ("[loop]\n\n  flow_idle = '1ms'", "line 3, column 3: loop.flow_idle: '1ms' is out of range: must be greater than or equal to 1"),
         ("ports = [\n  { switch='s1', port=3, rate='2Zbit' }]", "line 1, column 1: ports[0].rate: rate '2Zbit' is not a number with a unit; examples: 512kbit"),
         ("[[ports]]\nswitch='s1'\nport=3\nscheduler='wr'", "line 4, column 1: ports[0].scheduler: 'wr': must be 'strict', 'wrr', 'drr', 'calendar' or 'fq'"),
@@ -169,8 +161,8 @@ def test_mistakes_say_where_and_what_is_allowed(text: str, message: str) -> None
         ("[[ports]]\nswitch='s2'\nport=3", "ports[0].switch: unknown switch 's2'; did you mean 's1'?; valid: s1"),
         ("[[ports]]\nswitch='s1'\nport=3\n[[ports]]\nswitch='s1'\nport=3", "ports[1]: s1:3 is ports[0] too; a port may occur once"),
         ("[[ports]]\nswitch='s1'\nport=3\nlimit_packets=4", "ports[0].limit_packets: the port is not managed"),
-        ("[[ports]]\nswitch='s1'\nport=3\necn=true", "ports[0].ecn: the port is not managed"),
         ("[[ports]]\nswitch='s1'\nport=3\nmanaged=true\nlimit_packets=51", "ports[0].limit_packets: 51 is more than the queue has room for (50 packets): must be at most 50"),
+        ("[[ports]]\nswitch='s1'\nport=3\necn=true", "ports[0].ecn: the port is not managed"),
         ("[[ports]]\nswitch='s1'\nport=1\nmanaged=true", "ports[0].managed: nothing says how many packets the queue has room for"),
         ("[[policies]]\nswitch='s1'\nport=1\nthreshold=4", "policies[0].port: s1:1 is not managed (managed: s1:3)"),
         ("[[policies]]\nswitch='s1'\nport=3\nthreshold=60", "policies[0].threshold: 60 is more than the port lets wait (50 packets)"),
@@ -198,7 +190,7 @@ def test_the_schema_describes_what_the_file_takes() -> None:
     policy = schema["$defs"]["PolicyConfig"]
     assert "class" in policy["properties"]
     assert "traffic_class" not in policy["properties"]
-    assert policy["properties"]["min_packets"]["description"] == "Mode auto: bounds of the threshold."
+    assert policy["properties"]["k"]["description"] == "Constant of eq. (9)."
 
 
 @pytest.mark.parametrize(

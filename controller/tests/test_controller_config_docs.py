@@ -53,4 +53,4 @@ def test_the_file_of_the_document_is_valid() -> None:
     config: Any = read_text(text, "configuration.md")
     assert problems_of(config, None) == []
     assert config.loop is not None
-    assert [(policy.mode, policy.threshold) for policy in config.policies or ()] == [("auto", None), (None, 10)]
+    assert [(policy.mode, policy.threshold) for policy in config.policies or ()] == [("auto", None), ("manual", 10)]

@@ -42,10 +42,7 @@ threshold = "9packets"
 switch = "s1"
 port = 3
 class = 2
-mode = "auto"
 k = 2.0
-min_packets = 3
-max_packets = 20
 [[classes]]
 class = 2
 dscp = "EF"
@@ -157,8 +154,8 @@ def test_a_saved_file_brings_everything_back(switch: LiveSwitch) -> None:
     switch.fairlane("config", "apply", write(switch, TWO_CLASSES))
     saved = write(switch, switch.fairlane("config", "show"), "saved.toml")
     before, rows = held(switch), switch.json("threshold", "show")
-    switch.fairlane("threshold", "scheme", "drop_tail")
-    switch.fairlane("threshold", "scheme", "drop_tail", "--class", "2")
+    switch.fairlane("threshold", "set", "--scheme", "drop_tail")
+    switch.fairlane("threshold", "set", "--scheme", "drop_tail", "--class", "2")
     switch.fairlane("config", "apply", write(switch, "classes = []\n", "none.toml"))
     assert held(switch) != before
     switch.fairlane("config", "apply", saved)
@@ -215,12 +212,12 @@ def test_a_refused_file_changes_nothing(switch: LiveSwitch) -> None:
     before = held(switch)
     twice = TWO_CLASSES + '[[classes]]\nclass = 3\ndscp = "EF"\n'
     message = " ".join(switch.fairlane("config", "apply", write(switch, twice), code=3).split())
-    assert "line 24, column 1: classes[1]: matches the same packets as classes[0]" in message
+    assert "line 21, column 1: classes[1]: matches the same packets as classes[0]" in message
     assert held(switch) == before
     assert set(documents(switch.folder)) == {"topology"}
     message = " ".join(switch.fairlane("config", "apply", write(switch, TWO_CLASSES + "x = 1"), code=3).split())
     assert "unknown key" in message
-    assert "line 24, column 1" in message
+    assert "line 21, column 1" in message
     assert set(documents(switch.folder)) == {"topology"}
 
 
@@ -274,7 +271,7 @@ def test_all_switches_or_none(pair: tuple[LiveSwitch, LiveSwitch]) -> None:
     assert "switch s2" in message
     assert held(one) == before[0]
     assert "flow_class" in held(two)
-    assert documents(one.folder).get("policy/s1/3/0", {}).get("mode", "auto") == "auto"
+    assert documents(one.folder).get("policy/s1/3/0", {}).get("threshold") is None
 
 
 def fill(switch: LiveSwitch) -> None:
@@ -330,12 +327,12 @@ def test_a_running_loop_reloads_its_file(switch: LiveSwitch) -> None:
     with switch.loop("--config", file) as process:
         wait_until("the file to be in force", lambda: switch.events("config_applied"))
         assert differences(switch, file, code=0) == []
-        slower = TWO_CLASSES.replace("9packets", "8packets") + '[loop]\nevaluate_period = "500ms"\n'
+        slower = TWO_CLASSES.replace("9packets", "8packets") + '[loop]\nflow_idle = "40s"\n'
         write(switch, slower)
         wait_until("the changed file to be seen", lambda: len(switch.events("config_applied")) > 1)
         assert "the file has changed: 1 table entry," in switch.events("config_applied")[-1]["why"]
-        assert switch.json("config", "show")["config"]["loop"]["evaluate_period"] == "500ms"
-        policies = {p["class"]: p["qthresh_packets"] for p in switch.loop_status()["policies"]}
+        assert switch.json("config", "show")["config"]["loop"]["flow_idle"] == "40s"
+        policies = {p["traffic_class"]: p["qthresh_packets"] for p in switch.loop_status()["policies"]}
         assert policies[0] == 8
 
         write(switch, slower.replace("dscp", "dcsp"))

@@ -49,7 +49,7 @@ def limit(switch: LiveSwitch) -> int:
 
     async def read() -> int:
         async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")) as client:
-            return (await read_managed(client))[0][3].limit_packets or 0
+            return (await read_managed(client)).ports[3].limit_packets or 0
 
     return asyncio.run(read())
 

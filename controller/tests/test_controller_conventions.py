@@ -91,7 +91,6 @@ def test_a_port_that_may_be_left_out_is_known_by_its_form_or_comes_first(
     ("words", "said"),
     [
         ("threshold set s1:3 5 6", "'6' is one word too many; a port stands first"),
-        ("threshold scheme s1:3", "threshold scheme needs a SCHEME: drop_tail, qthresh, lanes"),
         ("flows --port s1:3", "no such option: --port"),
         ("ports set --rate 1Mbit", "missing argument 'PORT'"),
     ],

@@ -15,13 +15,13 @@ from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.dry_run import run_dry
 from fairlane_controller.loop.run import LoopTarget
 from fairlane_controller.program.registry import load_program
-from fairlane_controller.programs.qthresh.control import QthreshControl
+from fairlane_controller.programs.qthresh import law
+from fairlane_controller.programs.qthresh.control import QthreshControl, QthreshTopology
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.law import FlowCount
-from fairlane_controller.programs.qthresh.names import Mode, Scheme
+from fairlane_controller.programs.qthresh.names import Scheme
 from fairlane_controller.programs.qthresh.policies import Policy, read_managed
-from fairlane_controller.programs.qthresh.settings import PolicyState, QthreshLoop
-from fairlane_controller.programs.qthresh.topology import QthreshOptions, QthreshTopology
+from fairlane_controller.programs.qthresh.settings import PolicySettings
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.changeset import put_entries
@@ -50,7 +50,7 @@ def test_alone_it_is_the_primary_until_somebody_writes(switch: LiveSwitch) -> No
             3,
             0,
         )
-        assert "no measurement of BW yet" in decision["why"]
+        assert "fewer than 2 measurements of BW" in decision["why"]
         assert in_force(switch) == before
         (done,) = switch.json("threshold", "set", "9")
         assert done["via"] == "direct"
@@ -93,8 +93,11 @@ async def test_a_client_that_plans_gets_the_changes_and_writes_none(switch: Live
         assert (3, 7) not in (await read_managed(client))[1]
 
 
-async def test_a_threshold_set_by_hand_while_counters_are_read_is_not_tuned(switch: LiveSwitch) -> None:
-    topology = QthreshTopology(options=QthreshOptions(loop=QthreshLoop.model_construct(tune_period=0.05)))
+async def test_a_threshold_set_by_hand_while_counters_are_read_is_not_tuned(
+    switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topology = QthreshTopology()
+    monkeypatch.setattr(law, "PERIOD_S", 0.05)
     agent = SwitchAgent(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}"), topology, EventLog(None))
     control = agent.control
     assert isinstance(control, QthreshControl)
@@ -115,7 +118,7 @@ async def test_a_threshold_set_by_hand_while_counters_are_read_is_not_tuned(swit
         control._flows.values |= at_port_3(1000, 1001)  # pyright: ignore[reportPrivateUsage]
         control._classes[3, 0].planned = 6.0  # pyright: ignore[reportPrivateUsage]
         await asyncio.wait_for(reading.wait(), 20)
-        topology.store.put({("s1", 3, 0): PolicyState(mode=Mode.MANUAL, pinned_packets=9)})
+        topology.store.write({"s1/3/0": PolicySettings(threshold=9)})
         await agent.exclusively(read_managed)
         go.set()
         for _ in range(5):

@@ -16,10 +16,9 @@ import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop import agent as agents
 from fairlane_controller.loop.agent import SwitchAgent
+from fairlane_controller.programs.qthresh.control import QthreshTopology
 from fairlane_controller.programs.qthresh.names import Scheme
-from fairlane_controller.programs.qthresh.policies import Policy, read_managed
-from fairlane_controller.programs.qthresh.store import LoopStore
-from fairlane_controller.programs.qthresh.topology import QthreshTopology
+from fairlane_controller.programs.qthresh.policies import LoopStore, Policy, read_managed
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.switch.changeset import put_entries
 from fairlane_controller.switch.client import Endpoint, SwitchClient

@@ -15,9 +15,9 @@ from fairlane_controller.loop import agent as agents
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program import learned
 from fairlane_controller.program.numbering import Numbering
+from fairlane_controller.programs.qthresh.control import QthreshTopology
 from fairlane_controller.programs.qthresh.names import Scheme
 from fairlane_controller.programs.qthresh.policies import Policy, read_managed
-from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.switch.client import Endpoint, SwitchClient

@@ -66,7 +66,7 @@ def small_disk(wired_switch: LiveSwitch) -> Iterator[SmallDisk]:
 
 
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "scheme": ("threshold", "scheme", "drop_tail"),
+    "scheme": ("threshold", "set", "--scheme", "drop_tail"),
     "threshold": ("threshold", "set", "9", "--weight", "2"),
     "ports": ("ports", "set", "s1:3", "--rate", "1Mbit", "--queue-packets", "40"),
     "verb": ("p4", "table_add", "ipv4_lpm", "forward", "10.9.0.0/16", "=>", "08:00:00:00:01:11", "1"),

@@ -11,8 +11,8 @@ import pytest
 from fairlane_controller.config.read import read_text
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.program.requests import REQUESTS, checked
-from fairlane_controller.programs.qthresh.store import LoopStore
-from fairlane_controller.programs.qthresh.topology import QthreshTopology
+from fairlane_controller.programs.qthresh.control import QthreshTopology
+from fairlane_controller.programs.qthresh.policies import LoopStore
 from fuzz import HARNESSES, harness
 from fuzz_tools import FEW
 from live_switch import binary
@@ -44,9 +44,6 @@ def test_an_unknown_key_is_named_whatever_it_is_called(key: str) -> None:
 MALFORMED: list[tuple[Any, str]] = [
     (None, 'a request must be a JSON object with an "op"'),
     ({"op": None}, 'a request must be a JSON object with an "op", a string'),
-    ({"op": "flow_weights"}, "flow_weights: rules: must be given"),
-    ({"op": "flow_weights", "rules": "3"}, "flow_weights: rules: '3': must be a valid list"),
-    ({"op": "flow_weights", "rules": [], "rule": 1}, "rule: unknown key; did you mean 'rules'"),
     ({"op": "table_write", "switch": "s1", "updates": [{"update": "remove"}]}, "'remove': must be 'insert', 'modify' or 'delete'"),
     ({"op": "table_write", "switch": "s1", "updates": [{"update": "insert", "table": "t", "match": {"a": {}}}]}, r"updates\[0\].match.a: "),
     ({"op": "table_write", "switch": "s1", "updates": [{"update": "insert", "table": "t", "match": {}, "indirect": {"member_id": "1"}}]}, r"updates\[0\].indirect.member_id: '1': must be a valid integer"),
@@ -64,7 +61,17 @@ def test_a_malformed_request_says_what_where_and_what_is_allowed(request_: Any, 
     assert len(told.value.message) < 1000
 
 
-@pytest.mark.parametrize("rows", [[{}], [1], [["3", 0]], {"a": 1}, [[3, 0, "red", 6, 1.0]]])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{}],
+        [1],
+        [["3", 0]],
+        {"a": 1},
+        [{"port": 3, "traffic_class": 0, "scheme": "red"}],
+        [{"port": 3, "traffic_class": 9, "scheme": "qthresh"}],
+    ],
+)
 def test_what_a_switch_held_is_not_believed_when_it_is_none(rows: Any, tmp_path: Path) -> None:
     put_text(tmp_path, "current/s1", json.dumps(rows))
     assert LoopStore(tmp_path).read_policies("s1") == []

@@ -501,7 +501,7 @@ def _limit(switch: LiveSwitch) -> int:
 
     async def read() -> int:
         async with SwitchClient(endpoint(switch)) as client:
-            return (await read_managed(client))[0][3].limit_packets or 0
+            return (await read_managed(client)).ports[3].limit_packets or 0
 
     return asyncio.run(read())
 
@@ -760,9 +760,9 @@ def test_a_subscriber_that_does_not_read_costs_no_memory_and_nobody_else(switch:
 
 def test_lanes_follow_the_port(switch: LiveSwitch) -> None:  # the last test: queues that were added stay
     with switch.loop():
-        said = switch.fairlane("threshold", "scheme", "s1:3", "lanes")
+        said = switch.fairlane("threshold", "set", "s1:3", "--scheme", "lanes")
         assert "the port has" in said
-        assert "one queue, because" in switch.fairlane("threshold", "show")
+        assert switch.json("threshold", "show")[0]["lanes"] == 0
         said = switch.fairlane("ports", "set", "s1:3", "--scheduler", "drr", "--queues", "64")
         assert "policy of port 3 = 32 lanes, 16 lanes by hash" in said
         assert _lanes(switch) == 32
@@ -771,7 +771,7 @@ def test_lanes_follow_the_port(switch: LiveSwitch) -> None:  # the last test: qu
         assert _lanes(switch) == 0
         switch.fairlane("undo")
         assert _lanes(switch) == 32
-        switch.fairlane("threshold", "scheme", "s1:3", "drop_tail")
+        switch.fairlane("threshold", "set", "s1:3", "--scheme", "drop_tail")
         switch.fairlane("ports", "set", "s1:3", "--scheduler", "strict")
 
 

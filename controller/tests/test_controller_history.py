@@ -356,8 +356,8 @@ def test_undo_of_thresholds_and_schemes(switch: LiveSwitch) -> None:
     first, row = held(switch), settings(switch)
     switch.fairlane("threshold", "set", "9", "--weight", "2")
     second = held(switch)
-    switch.fairlane("threshold", "scheme", "drop_tail")
-    assert "change 3 taken back: threshold scheme drop_tail" in switch.fairlane("undo")
+    switch.fairlane("threshold", "set", "--scheme", "drop_tail")
+    assert "change 3 taken back: threshold set --scheme drop_tail" in switch.fairlane("undo")
     assert held(switch) == second
     assert settings(switch)["mode"] == "manual"
     switch.fairlane("undo")
@@ -395,7 +395,7 @@ def test_a_dry_run_does_not_say_that_the_switches_hold_what_differs(switch: Live
     file.write_text('[[policies]]\nswitch = "s1"\nport = 3\nthreshold = 6\n', encoding="utf-8")
     said = " ".join(switch.fairlane("config", "apply", str(file), "--dry-run").split())
     assert "no table entry differs" in said
-    assert "s1: settings port=3 class=0: mode=auto" in said
+    assert "s1: settings port=3 class=0: threshold=- becomes threshold=6" in said
     assert "have it already" not in said
     switch.fairlane("config", "apply", str(file))
     assert "the switches have it already" in switch.fairlane("config", "apply", str(file), "--dry-run")
@@ -424,9 +424,9 @@ def test_dry_runs_write_nothing_and_say_what(bare_switch: LiveSwitch) -> None:
     switch.fairlane("config", "init", "--scheme", "qthresh")
     before, changes = held(switch), contents(switch.folder)
     text = switch.fairlane("threshold", "set", "5", "--weight", "1.5", "--dry-run")
-    for words in ("1 update, nothing is written", "egress_port=3 traffic_class=0", "set_qthresh(qthresh=5 packets, weight=1.5)", "mode auto becomes manual"):  # fmt: skip
+    for words in ("1 update, nothing is written", "egress_port=3 traffic_class=0", "set_qthresh(qthresh=5 packets, weight=1.5)", "threshold None becomes 5"):  # fmt: skip
         assert words in text
-    (update,) = switch.json("threshold", "scheme", "drop_tail", "--dry-run")["updates"]
+    (update,) = switch.json("threshold", "set", "--scheme", "drop_tail", "--dry-run")["updates"]
     assert update == {"switch": "s1", "update": "modify", "table": "policy", "match": {"egress_port": 3, "traffic_class": 0}, "action": "drop_tail", "args": {}}  # fmt: skip
     assert "threshold: 99 is more than the port lets wait" in switch.fairlane(
         "threshold", "set", "99", "--dry-run", code=2
@@ -448,7 +448,7 @@ def test_undo_through_a_running_loop(switch: LiveSwitch) -> None:
     with switch.loop():
         (done,) = switch.json("threshold", "set", "9")
         assert done["via"] == "loop"
-        switch.fairlane("threshold", "scheme", "drop_tail")
+        switch.fairlane("threshold", "set", "--scheme", "drop_tail")
         said = switch.fairlane("undo", "--dry-run")
         assert "modify │ policy │ egress_port=3 traffic_class=0 │ set_qthresh(qthresh=9 packets, weight=1)" in said
         switch.fairlane("undo")

@@ -135,9 +135,9 @@ def is_one(found: tuple[Any, ...], *, before: tuple[Any, ...], after: tuple[Any,
 
 
 CASES = {
-    "alone": ("threshold scheme drop_tail", False),
+    "alone": ("threshold set --scheme drop_tail", False),
     "an-undo": ("undo", False),
-    "beside-a-loop": ("threshold scheme drop_tail", True),
+    "beside-a-loop": ("threshold set --scheme drop_tail", True),
 }
 """Changes of entries and settings of all switches; whether a loop runs, which then writes."""
 
@@ -149,7 +149,7 @@ def test_a_command_that_is_killed(tmp_path: Path, case: str) -> None:
         if beside_loop:
             loops.append(Controller(tmp_path, "run", "--no-probes"))
             loops[0].wait_ready()
-        topology.fairlane("threshold", "scheme", "drop_tail")
+        topology.fairlane("threshold", "set", "--scheme", "drop_tail")
         back = ("undo", "--redo") if command == "undo" else ("undo",)
         if command != "undo":
             topology.fairlane("undo")
@@ -183,7 +183,7 @@ def test_a_loop_that_is_killed_while_it_writes(tmp_path: Path) -> None:
     """The command sees that it has gone, and takes back what was made of it."""
     with live_topology(tmp_path, "parking.json") as topology, controllers() as loops:
         before = revision(topology)
-        topology.fairlane("threshold", "scheme", "drop_tail")
+        topology.fairlane("threshold", "set", "--scheme", "drop_tail")
         after = revision(topology)
         topology.fairlane("undo")
         turn, is_killed = 0, True
@@ -193,7 +193,7 @@ def test_a_loop_that_is_killed_while_it_writes(tmp_path: Path) -> None:
             loops.append(loop)
             loop.wait_ready()
             with contextlib.suppress(AssertionError):
-                topology.fairlane("threshold", "scheme", "drop_tail")
+                topology.fairlane("threshold", "set", "--scheme", "drop_tail")
             is_killed = loop.process.poll() is not None
             loop.kill()
             asyncio.run(settle_at_start(tmp_path))

@@ -11,10 +11,17 @@ import pytest
 from fairlane_controller.programs.qthresh.cli_threshold import edited
 from fairlane_controller.programs.qthresh.flows import RESTING_SLOTS, FlowKey
 from fairlane_controller.programs.qthresh.names import Scheme
-from fairlane_controller.programs.qthresh.policies import InForce, Lanes, Policy, lanes_of, limit_entry, why_no_lanes
+from fairlane_controller.programs.qthresh.policies import (
+    InForce,
+    Lanes,
+    Policy,
+    SetupPlan,
+    lanes_of,
+    limit_entry,
+    why_no_lanes,
+)
 from fairlane_controller.programs.qthresh.program import Qthresh
-from fairlane_controller.programs.qthresh.settings import PolicyState, QthreshPort
-from fairlane_controller.programs.qthresh.wanted import SetupPlan, read_config
+from fairlane_controller.programs.qthresh.settings import PolicySettings, QthreshPort
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from learned_tools import flows_of, key
 
@@ -36,8 +43,8 @@ def test_a_port_s_queues_make_lanes(queues: int, lanes: tuple[int, int]) -> None
     assert 1 + sum(lanes) <= queues
 
 
-@pytest.mark.parametrize("port", [None, STRICT, DRR.model_copy(update={"queues": 3}), PortState(port=3)])
-def test_where_queues_are_too_few_or_not_served_by_weight_there_are_none(port: PortState | None) -> None:
+@pytest.mark.parametrize("port", [STRICT, DRR.model_copy(update={"queues": 3}), PortState(port=3)])
+def test_where_queues_are_too_few_or_not_served_by_weight_there_are_none(port: PortState) -> None:
     assert lanes_of(port) == Lanes(0, 0)
 
 
@@ -46,7 +53,6 @@ def test_what_is_written_is_read(lanes: Lanes) -> None:
     policy = Policy(3, 0, Scheme.LANES, 9, 1.5, lanes, spacing_us=300)
     assert Policy.from_entry(policy.entry) == policy
     assert policy.is_limited
-    assert policy.is_shared is not bool(lanes.own)
 
 
 @pytest.mark.parametrize(("packets", "weight"), [(1, 0.5), (5, 65_500 / 256)])
@@ -54,18 +60,18 @@ def test_a_policy_that_no_file_can_have_is_none_of_ours(packets: int, weight: fl
     """Others may have written it; `config show` and all that reads what is in force goes on without it."""
     entry = Policy(3, 0, Scheme.QTHRESH, packets, weight).entry
     run = RunState(name="x", target="embedded", program="qthresh", switches=(), folder=tmp_path)
-    assert read_config({"s1": {"entry": entry}}, run).plain()["policies"] == []
+    assert Qthresh().read_config({"s1": {"entry": entry}}, run).plain()["policies"] == []
 
 
 def plan(port: PortState, asked: dict[str, Any], before: Policy | None = None) -> Policy:
     """The policy that a request makes of what is in force."""
     found = InForce.of([limit_entry(port, QthreshPort()), *([before.entry] if before is not None else [])])
-    return edited(("s1", 3, 0), found, PolicyState(), asked)[0].fitted(port)
+    return edited(("s1", 3, 0), found, PolicySettings(), asked)[1].fitted(port)
 
 
 def test_the_scheme_lanes_takes_the_port_s_queues() -> None:
     policy = plan(DRR, {"scheme": "lanes"})
-    assert (policy.scheme, policy.lanes, policy.to_json()["lanes"]) == (Scheme.LANES, (2048, 1024), 2048)
+    assert (policy.scheme, policy.lanes, policy.values["lanes"]) == (Scheme.LANES, (2048, 1024), 2048)
     assert why_no_lanes(DRR) == ""
 
 
@@ -77,10 +83,10 @@ def test_where_there_are_no_lanes_one_queue_is_left_and_the_answer_says_so() -> 
     )
 
 
-@pytest.mark.parametrize("asked", [{"threshold": 7}, {"mode": "auto"}])
+@pytest.mark.parametrize("asked", [{"threshold": 7}, {"threshold": None}])
 def test_a_threshold_keeps_the_scheme(asked: dict[str, Any]) -> None:
     before = Policy(3, 0, Scheme.LANES, 9, 1.0, Lanes(2048, 1024), spacing_us=300)
-    assert plan(DRR, asked, before) == replace(before, qthresh_packets=asked.get("threshold", 9))
+    assert plan(DRR, asked, before) == replace(before, qthresh_packets=asked["threshold"] or 9)
 
 
 def test_back_to_one_queue_and_drop_tail() -> None:

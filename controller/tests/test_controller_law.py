@@ -487,7 +487,7 @@ def test_whatever_the_counters_say_lanes_are_between_once_and_the_port_s_room(se
 
 
 def test_many_flows_are_looked_at_less_often_and_shares_still_meet() -> None:
-    steps = [law_module.step_s(1.0, flows) for flows in (2, 85, 256, 10_000)]
+    steps = [law_module.step_s(flows) for flows in (2, 85, 256, 10_000)]
     assert steps == [1.0, 1.0, pytest.approx(3.01, abs=0.01), pytest.approx(3.01, abs=0.01)]
     plant = Plant({f"vegas {number}": 3.0 for number in range(128)}, held=tuple(f"reno {n}" for n in range(128)))
     law, decided, before, counts = Law[str](), dict[str, Decision](), dict[str, float](), dict[str, FlowCount]()

@@ -82,10 +82,10 @@ def test_threshold_by_hand(switch: LiveSwitch) -> None:
     (done,) = switch.json("threshold", "set", "5", "--weight", "2")
     assert (done["qthresh_packets"], done["weight"], done["via"]) == (5, 2.0, "direct")
     row = threshold(switch)
-    assert (row["qthresh_packets"], row["weight"], row["effective_packets"], row["mode"]) == (5, 2.0, 10, "manual")
+    assert (row["qthresh_packets"], row["weight"], row["mode"]) == (5, 2.0, "manual")
     switch.fairlane("threshold", "set", "--weight", "1.5")
     row = threshold(switch)
-    assert (row["qthresh_packets"], row["effective_packets"], row["mode"]) == (5, 7, "manual")
+    assert (row["qthresh_packets"], row["weight"], row["mode"]) == (5, 1.5, "manual")
     switch.fairlane("threshold", "auto", "--k", "2")
     row = threshold(switch)
     assert (row["qthresh_packets"], row["mode"], row["k"]) == (5, "auto", 2.0)
@@ -120,10 +120,10 @@ def test_refusals_change_nothing(switch: LiveSwitch) -> None:
 
 def test_schemes(switch: LiveSwitch) -> None:
     switch.fairlane("threshold", "set", "7", "-w", "2")
-    (done,) = switch.json("threshold", "scheme", "drop_tail")
+    (done,) = switch.json("threshold", "set", "--scheme", "drop_tail")
     assert done["scheme"] == "drop_tail"
     assert threshold(switch)["scheme"] == "drop_tail"
-    switch.fairlane("threshold", "scheme", "qthresh")
+    switch.fairlane("threshold", "set", "--scheme", "qthresh")
     row = threshold(switch)
     assert (row["scheme"], row["qthresh_packets"], row["weight"], row["mode"]) == ("qthresh", 7, 2.0, "manual")
 
@@ -134,9 +134,9 @@ def test_changes_go_through_a_running_loop(switch: LiveSwitch) -> None:
         assert done["via"] == "loop"
         assert threshold(switch)["qthresh_packets"] == 8
         assert "must be at most 50" in switch.fairlane("threshold", "set", "51", code=2)
-        assert switch.json("threshold", "scheme", "drop_tail")[0]["via"] == "loop"
+        assert switch.json("threshold", "set", "--scheme", "drop_tail")[0]["via"] == "loop"
         assert threshold(switch)["scheme"] == "drop_tail"
-        switch.fairlane("threshold", "scheme", "qthresh")
+        switch.fairlane("threshold", "set", "--scheme", "qthresh")
         assert (threshold(switch)["qthresh_packets"], threshold(switch)["mode"]) == (8, "manual")
         switch.fairlane("threshold", "auto", "--weight", "2")
         assert (threshold(switch)["qthresh_packets"], threshold(switch)["weight"]) == (8, 2.0)
@@ -209,7 +209,17 @@ def test_a_killed_loop_leaves_thresholds_and_a_new_one_goes_on(switch: LiveSwitc
     assert switch.json("status")["loop_running"] is False
     with switch.loop():
         taken = switch.events("took_over")[-1]
-        assert taken["policies"] == [{"port": 3, "class": 0, "scheme": "qthresh", "qthresh_packets": 8, "weight": 1.5}]
+        assert taken["policies"] == [
+            {
+                "port": 3,
+                "traffic_class": 0,
+                "scheme": "qthresh",
+                "qthresh_packets": 8,
+                "weight": 1.5,
+                "lanes": None,
+                "mode": "manual",
+            }
+        ]
         assert switch.json("status")["loop"][0]["policies"][0]["mode"] == "manual"
         row = threshold(switch)
         assert (row["qthresh_packets"], row["weight"], row["mode"]) == (8, 1.5, "manual")

@@ -68,7 +68,7 @@ def test_flows_drops_status_log_and_export_of_a_topology(wired_switch: LiveSwitc
         send(switch, *[udp_frame(1001)] * 5)
         wait_until("5 packets", lambda: switch.json("flows", "--interval", "0")[0]["packets"] == 5)
         flows = switch.json("flows", "--interval", "50ms")
-        assert [(f["src_port"], f["port"], f["packets"], f["offered_bps"]) for f in flows] == [
+        assert [(f["src_port"], f["port"], f["packets"], f["goodput_bps"]) for f in flows] == [
             (1001, 3, 5, 0.0),
             (1002, 3, 0, 0.0),
         ]
@@ -113,7 +113,7 @@ def test_flows_drops_status_log_and_export_of_a_topology(wired_switch: LiveSwitc
         assert done == {"snapshots": 2, "ended_early": False, "files": [{"file": str(file), "rows": 4}]}
     rows = list(csv.DictReader(file.open(encoding="utf-8")))
     assert [(r["switch"], r["port"], r["managed"]) for r in rows[:2]] == [("s1", "1", "False"), ("s1", "3", "True")]
-    assert float(rows[3]["qthresh_packets"]) == flows[0]["qthresh_packets"]
+    assert float(rows[3]["capacity_packets"]) == 50
     assert 0 <= float(rows[3]["tx_bps"]) < RATE_BPS / 4, "nothing leaves but the loop's probes, of 60 bytes"
 
     names = [event["event"] for event in switch.json("log", "--last", "1000")]

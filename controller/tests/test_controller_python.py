@@ -64,14 +64,14 @@ def test_a_port_that_is_set_is_remembered_beside_what_was_applied_before(switch:
     net.apply(
         {
             "classes": [{"class": 1, "dscp": "EF"}],
-            "ports": [{"switch": "s1", "port": 3, "managed": True, "report_period": "300ms"}],
+            "ports": [{"switch": "s1", "port": 3, "managed": True, "ecn": True}],
         }
     )
     net.set("s1:3", managed=True, limit_packets=40)
     config = last_applied(switch.folder).config.plain()
     assert config["classes"] == [{"class": 1, "dscp": "EF"}]
     (port,) = config["ports"]
-    assert (port["limit_packets"], port["report_period"]) == (40, "300ms")
+    assert (port["limit_packets"], port["ecn"]) == (40, True)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.gfr.config import gfr_store
-from fairlane_controller.programs.qthresh.names import Mode
-from fairlane_controller.programs.qthresh.settings import PolicyState
-from fairlane_controller.programs.qthresh.store import LoopStore
+from fairlane_controller.programs.qthresh.policies import LoopStore
+from fairlane_controller.programs.qthresh.settings import PolicySettings
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import find_folder, read_run_state
 from state_tools import documents, put_text
@@ -121,11 +120,11 @@ def test_the_running_topology_is_found(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_settings_outlive_the_process_and_are_seen_by_others(tmp_path: Path) -> None:
     store, other = LoopStore(tmp_path), LoopStore(tmp_path)
-    assert store.policy("s1", 3, 0).mode is Mode.AUTO
-    store.put({("s1", 3, 0): PolicyState(mode=Mode.MANUAL, weight=2.0, pinned_packets=7)})
+    assert store.policy("s1", 3, 0).mode == "auto"
+    store.write({"s1/3/0": PolicySettings(weight=2.0, threshold=7)})
     for each in (store, other, LoopStore(tmp_path)):
         again = each.policy("s1", 3, 0)
-        assert (again.mode, again.weight, again.pinned_packets) == (Mode.MANUAL, 2.0, 7)
+        assert (again.mode, again.weight, again.threshold) == ("manual", 2.0, 7)
         assert each.policy("s1", 3, 0) is again, "what nobody has changed is not parsed again"
 
 

@@ -70,16 +70,16 @@ def test_the_way_of_a_threshold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         if step is not None:
             steps.append(step)
 
-    make = cli_threshold.make
+    change = cli_threshold.change_policies
 
     def recorded(*arguments: Any, **options: Any) -> None:
         sys.setprofile(record)
         try:
-            make(*arguments, **options)
+            change(*arguments, **options)
         finally:
             sys.setprofile(None)
 
-    monkeypatch.setattr(cli_threshold, "make", recorded)
+    monkeypatch.setattr(cli_threshold, "change_policies", recorded)
     path = tmp_path / "steps"
     code = RECORD.format(path=str(path), paths=sys.path) + MAIN
     with live_topology(tmp_path, "dumbbell.json") as topology, controllers(Controller(tmp_path, "run", "--no-probes", code=code)) as (loop,):  # fmt: skip

@@ -143,7 +143,7 @@ WRITERS: dict[str, tuple[Callable[[Trio], None], int, str, tuple[str, ...]]] = {
     "init": (other_routes, 0, "s1", ("config", "init")),
     "p4 script": (script, 1, "s2", ("p4", "script", "{folder}/lines", "-s", "s2")),
     "undo": (nothing, 0, "s3", ("undo",)),
-    "qthresh": (nothing, 0, "s1", ("threshold", "scheme", "drop_tail")),
+    "qthresh": (nothing, 0, "s1", ("threshold", "set", "--scheme", "drop_tail")),
 }
 """What is prepared, Writes of s2 that pass, whose tables show that it is half made, and the command."""
 
@@ -194,7 +194,7 @@ def test_a_change_of_a_port_whose_command_is_killed_is_taken_back(
 
 # ---- with a loop -----------------------------------------------------------------------------------------------------
 
-ASKED = {"config": ("config", "apply", "{folder}/5.toml"), "qthresh": ("threshold", "scheme", "drop_tail")}
+ASKED = {"config": ("config", "apply", "{folder}/5.toml"), "qthresh": ("threshold", "set", "--scheme", "drop_tail")}
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_a_change_whose_loop_and_command_are_killed_is_taken_back_by_the_next_lo
         assert trio.tables() == before
     assert trio.history() == made
     (event,) = trio.one.events("settled")
-    assert event["command"].startswith("threshold scheme")
+    assert event["command"].startswith("threshold set --scheme")
 
 
 def test_a_change_whose_command_is_killed_is_taken_back_through_the_loop(trio: Trio) -> None:

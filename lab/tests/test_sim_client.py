@@ -59,7 +59,7 @@ def test_what_is_written_is_read_back_and_right_entries_are_left_alone(world: Si
             Policy(3, 0, Scheme.QTHRESH, 7, weight=1.5).entry,
         ]
         written = [await put_entries(client, entries) for _ in range(2)]
-        return written, (await read_managed(client))[0][3].limit_packets, (await read_managed(client))[1][3, 0]
+        return written, (await read_managed(client)).ports[3].limit_packets, (await read_managed(client))[1][3, 0]
 
     written, packets, policy = with_client(world, work)
     assert written == [2, 0]

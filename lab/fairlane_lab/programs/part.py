@@ -217,10 +217,10 @@ class LabPart:
         control = self.program.topology_control()
         return None if control is None else control(run)
 
-    def requests(self, weights: Sequence[Mapping[str, Any]]) -> Sequence[dict[str, Any]]:
-        """Requests to the loop at the beginning; `weights` are rules for flows that do not weigh 1: `weight`, and what its packets have."""
+    def loop_options(self, weights: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Options of the loop, as `[loop]` has them; `weights` are rules for flows that do not weigh 1: `weight`, and what its packets have."""
         del weights
-        return ()
+        return {}
 
     def flow_entries(self, flows: Sequence[SimFlow]) -> Sequence[Any]:
         """Entries of the flows of a run in virtual time that has no loop."""

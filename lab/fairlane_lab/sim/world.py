@@ -116,8 +116,8 @@ class SimWorld:
             jobs.append(self._count_datagrams())
         if (control := self._control) is None:
             return jobs
-        for request in self.part.requests(flow_weights(self.config.flows)):
-            await control.handle({}, request)
+        if options := self.part.loop_options(flow_weights(self.config.flows)):
+            control.use_loop(self.part.program.LoopSettings.model_validate(options))
         self.loop.stop_on_messages = control.listens
         states = {state.name: state for state in self.run_state.switches} if control.run is not None else {}
         self.agents = [

@@ -181,9 +181,8 @@ class Bed:
         run, program = read_run_state(self.state), self.part.program
         if program.decided:
             asyncio.run(self._forget_decisions(self.part.plans(run, scenario, self.network.topology)[-1]))
-        if self.part.has_loop:
-            for request in self.part.requests(plan.weights()):
-                asyncio.run(ask(self.state, request))
+        if self.part.has_loop and (options := self.part.loop_options(plan.weights())):
+            asyncio.run(ask(self.state, {"op": "loop_put", "loop": options}))
         self.plans = [program.initial_plan(run)]
         return self.part.thresholds(scenario.control, {key: spec.queue_packets for key, spec in self.ports.items()})
 

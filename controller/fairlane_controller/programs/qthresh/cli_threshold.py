@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane threshold show|set|auto|scheme|plan`."""
+"""`fairlane threshold show|set|auto`."""
 
 from __future__ import annotations
 
 import asyncio
-from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from fairlane import Duration, ErrorCode, FairlaneError, Flag, Packets, Plain, Rate, Section, Size, find_by_name
+from fairlane import ErrorCode, FairlaneError, Plain, port_state
 from fairlane.changes import Sites
 from fairlane.cli import (
     App,
@@ -23,6 +22,7 @@ from fairlane.cli import (
     Targets,
     carry_out,
     complete_port,
+    need_changes,
     need_program,
     options_of,
     print_json,
@@ -32,62 +32,26 @@ from fairlane.cli import (
     take_two,
 )
 from fairlane.switch import ChangeSet, EntityChange, same_entity
-from fairlane.text import counted, describe, format_rate, format_size, format_time, parse_count, parse_rate
-from pydantic import Field, ValidationError
+from fairlane.text import describe, parse_count
+from pydantic import ValidationError
 
-from .model import DEFAULT_K, QTHRESH_MAX_PACKETS, QthreshPlan, response_time_s
-from .names import SCHEMES, Scheme
-from .policies import InForce, Policy, policy_in_force, read_managed, why_no_lanes
-from .settings import PolicyConfig, PolicyKey, PolicyState, Tunables, Weight
-from .store import LoopStore
-from .wanted import beyond_limit, changed_settings, plain_policy, policy_of, settings_of
-
-app = App(
-    help="Thresholds and schemes of (egress port, class): show, set by hand, leave to the loop, plan on paper.",
+from .names import Scheme
+from .policies import (
+    InForce,
+    LoopStore,
+    Policy,
+    beyond_limit,
+    changed_settings,
+    plain_policy,
+    policy_of,
+    read_managed,
+    why_no_lanes,
 )
-_PORT_FIRST = "The port is first: s1:3, or 3 with --switch; default the managed one, or all."
+from .settings import PolicyConfig, PolicyKey, PolicySettings
 
-
-class _Link(Section):
-    rate: Annotated[Rate, Field(ge=1), Flag("--rate", "RATE", partial(parse_rate, needs_unit=True))]
-    "Bottleneck bandwidth BW, e.g. 2Mbit."
-    delay: Annotated[Duration, Flag("--delay", "TIME")] = 0.0
-    "One-way delay of the bottleneck link, e.g. 2ms."
-    packet_bytes: Annotated[Size, Field(ge=1, le=65_535), Flag("--packet-bytes", "SIZE")] = 1000
-    "Mean packet length L_D, e.g. 1000 or 1500B."
-    flows: Annotated[int, Field(ge=1), Flag("--flows")] = 2
-    "Number of connections N_C."
-    t_ack: Annotated[Duration, Flag("--t-ack", "TIME")] = 0.0
-    "All delay that is not twice the link's: access links, receiver."
-    t_res: Annotated[Duration | None, Flag("--t-res", "TIME")] = None
-    "Measured T_res; replaces --delay and --t-ack."
-    weight: Annotated[Weight, Flag("--weight -w")] = 1.0
-    "Weight of the flow or class."
-    k: Annotated[float, Field(gt=0, allow_inf_nan=False), Flag("--k")] = DEFAULT_K
-    "Constant of proportionality of eq. (9)."
-    queue_packets: Annotated[Packets, Field(ge=2, le=QTHRESH_MAX_PACKETS), Flag("--queue-packets", "PACKETS")] = (
-        QTHRESH_MAX_PACKETS
-    )
-    "Capacity of the queue (upper bound)."
-
-
-SHOWN = {
-    "switch": "switch",
-    "port": "port",
-    "class": "class",
-    "scheme": "scheme",
-    "qthresh_packets": "Qthresh",
-    "weight": "weight",
-    "mode": "mode",
-    "lanes": "lanes",
-    "why_no_lanes": "one queue, because",
-}
-"""Headings of a policy's values."""
-
-
-def complete_scheme(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
-    """Ports, and the schemes."""
-    return [*complete_port(ctx, incomplete), *((one, "") for one in SCHEMES if one.startswith(incomplete))]
+app = App(help="Thresholds and schemes of (egress port, class): show, set by hand, leave to the loop.")
+SHOWN = ("switch", "port", "class", "scheme", "qthresh_packets", "weight", "mode", "k", "lanes", "why_no_lanes")
+"""What is shown of a policy."""
 
 
 @app.command("show")
@@ -100,26 +64,26 @@ def show(
     """
     snapshot = need_program(asyncio.run(take_two(resolve(state, switch, port), 0))[0], "qthresh")
     rows = [one.to_json() for one in snapshot.objects_of_kind("policy") if port is None or one.port == port.number]
-    print_policies([{"class": row["traffic_class"], **row} for row in rows], as_json)
+    _print([{"class": row["traffic_class"], **row} for row in rows], as_json)
 
 
-def print_policies(rows: list[Plain] | None, as_json: bool) -> None:
-    """Policies as a table, with the columns that some of them have; nothing of a dry run, which has printed its own."""
-    if as_json and rows is not None:
+def _print(rows: list[Plain], as_json: bool) -> None:
+    """Policies as a table, with the columns that some of them have."""
+    if as_json:
         print_json(rows)
-    elif rows is not None:
-        names = [name for name in SHOWN if any(row.get(name) is not None for row in rows)]
-        cells = [[row.get(name) for name in names] for row in rows]
-        print_table("thresholds (packets)", [SHOWN[name] for name in names], cells, empty="no such port is managed")
+        return
+    names = [name for name in SHOWN if any(row.get(name) is not None for row in rows)]
+    cells = [[row.get(name) for name in names] for row in rows]
+    print_table("thresholds", names, cells, empty="no such port is managed")
 
 
 @app.command("set")
-@options_of(Tunables)
+@options_of(PolicyConfig)
 def set_(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            help=f"{_PORT_FIRST} Packets of one flow that may wait: 5 or 5packets.",
+            help="The port is first: s1:3, or 3 with --switch; default all managed ones. Packets of one flow that may wait: 5 or 5packets.",
             metavar="[PORT] [PACKETS]",
             autocompletion=complete_port,
         ),
@@ -132,23 +96,22 @@ def set_(
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Pin the threshold by hand: the loop does not change it until `threshold auto`. Without PACKETS: other settings only. What is not given stays.
+    """Set the threshold by hand, or other settings; all managed ports unless one is named. What is not given stays.
 
-    PORT may be left out where one port is managed.
+    The loop does not change a threshold that was set until `threshold auto`. Scheme lanes needs the scheduler drr or wrr
+    (`fairlane ports set s1:3 --scheduler drr --queues 4096`), else the flows share one queue as with qthresh.
 
-    Examples: `fairlane threshold set s1:3 5`, `fairlane threshold set 5`, `fairlane threshold set s1:3 5packets --weight 1.5`, `fairlane threshold set --weight 2 --dry-run`
+    Examples: `fairlane threshold set s1:3 5`, `fairlane threshold set 5packets --weight 1.5 --dry-run`, `fairlane threshold set --scheme drop_tail`
     """
     port, given = split_port(words)
     if given:
         changes = {**changes, "threshold": parse_count(given[0], "packets", "threshold")}
-    if not changes:
-        raise FairlaneError(ErrorCode.BAD_INPUT, "threshold set needs PACKETS, --weight, or both")
-    targets = resolve(state, switch, port)
-    make(targets, port, traffic_class, changes, every=False, dry_run=dry_run, as_json=as_json)
+    need_changes("threshold set", changes)
+    change_policies(resolve(state, switch, port), port, traffic_class, changes, dry_run=dry_run, as_json=as_json)
 
 
 @app.command("auto")
-@options_of(Tunables)
+@options_of(PolicySettings)
 def auto(
     changes: Plain,
     port: OnlyPortArgument = None,
@@ -162,161 +125,74 @@ def auto(
 
     Examples: `fairlane threshold auto`, `fairlane threshold auto s1:3 --k 1.95 --weight 1`
     """
-    changes = {**changes, "mode": "auto"}
-    targets = resolve(state, switch, port)
-    make(targets, port, traffic_class, changes, every=True, dry_run=dry_run, as_json=as_json)
-
-
-@app.command("scheme")
-def scheme(
-    words: Annotated[
-        list[str],
-        typer.Argument(
-            help=f"{_PORT_FIRST} drop_tail, qthresh or lanes.", metavar="[PORT] SCHEME", autocompletion=complete_scheme
-        ),
-    ],
-    traffic_class: ClassOption = 0,
-    dry_run: DryRunOption = False,
-    state: StateOption = None,
-    switch: SwitchOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Choose the queue scheme of a class; all managed ports unless one is named.
-
-    drop_tail: one queue. qthresh: one queue, a threshold for each flow. lanes: a queue for each flow, as long as its threshold; the port's scheduler
-    must be drr or wrr (`fairlane ports set s1:3 --scheduler drr --queues 4096`), else the flows share one queue as with qthresh.
-
-    Examples: `fairlane threshold scheme qthresh`, `fairlane threshold scheme s1:3 lanes`
-    """
-    port, given = split_port(words)
-    if not given:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"threshold scheme needs a SCHEME: {', '.join(SCHEMES)}")
-    changes = {"scheme": find_by_name("scheme", given[0], SCHEMES).value}
-    targets = resolve(state, switch, port)
-    make(targets, port, traffic_class, changes, every=True, dry_run=dry_run, as_json=as_json)
-
-
-def make(
-    targets: Targets, port: PortRef | None, traffic_class: int, asked: Plain, *, as_json: bool, **how: bool
-) -> None:
-    """Make a change, or show what it would write; `how` as `change_policies` has it."""
-    number = None if port is None else port.number
-    print_policies(change_policies(targets, number, traffic_class, asked, as_json=as_json, **how), as_json)
-
-
-@app.command("plan")
-@options_of(_Link)
-def plan(changes: Plain, as_json: JsonOption = False) -> None:
-    """Compute the threshold for a link on paper: equations (5) to (9), no switch needed. It needs --rate.
-
-    Examples: `fairlane threshold plan --rate 2Mbit --delay 2ms --packet-bytes 1000 --flows 2`, `fairlane threshold plan --rate 5Mbps --t-res 6.8ms --json`
-    """
-    try:
-        link = _Link.model_validate(changes)
-    except ValidationError as ex:
-        raise FairlaneError(ErrorCode.BAD_INPUT, describe(ex, _Link)[0]) from None
-    t_res_s = response_time_s(link.delay, link.t_ack) if link.t_res is None else link.t_res
-    plan = QthreshPlan(link.rate, t_res_s, link.packet_bytes, link.flows, link.k, link.weight, link.queue_packets)
-    if as_json:
-        print_json(plan.to_json())
-        return
-    best, exact = f"{plan.w_best_packets:.2f} packets", f"w·k·W_best = {plan.qthresh_exact_packets:.2f}, eq. (9)"
-    rows = [
-        ("BW", format_rate(plan.rate_bps), "bandwidth"),
-        ("L_D", format_size(plan.packet_bytes), "packet length"),
-        ("N_C", plan.connections, "connections"),
-        ("T_D", format_time(plan.t_d_s), "time to send one packet, eq. (5)"),
-        ("T_res", format_time(plan.t_res_s), "departure of a packet to its ACK, eq. (6)"),
-        ("W", counted(plan.smallest_window_packets, "packet"), "smallest window of one flow alone, eq. (7)"),
-        ("W_full", counted(plan.full_window_packets, "packet"), "smallest full window of each flow"),
-        ("W_best", best, "best window of each flow, eq. (8)"),
-        ("Qthresh", counted(plan.qthresh_packets, "packet"), exact),
-    ]
-    print_table("plan", ("symbol", "value", "meaning"), rows)
+    changes = {**changes, "threshold": None}
+    change_policies(resolve(state, switch, port), port, traffic_class, changes, dry_run=dry_run, as_json=as_json)
 
 
 # ---- a change of policies --------------------------------------------------------------------------------------------
 
 
 def change_policies(
-    targets: Targets,
-    port: int | None,
-    traffic_class: int,
-    asked: Plain,
-    *,
-    every: bool,
-    dry_run: bool = False,
-    as_json: bool = False,
-) -> list[Plain] | None:
-    """Make what is asked at every place that the command means, on all switches or on none.
+    targets: Targets, port: PortRef | None, traffic_class: int, asked: Plain, *, dry_run: bool, as_json: bool
+) -> None:
+    """Make what is asked at a managed port, or at all, on all switches or on none; print the policies then in force, or what would be written.
 
     Args:
         targets: the switches that the command means.
-        port: the managed port; None: all when `every`, else the only one there is.
+        port: the managed port; None: all.
         traffic_class: the class.
-        asked: keys of a policy (`PolicyConfig`) with their new values; `threshold` means mode manual.
-        every: several places may be meant.
+        asked: keys of a policy (`PolicyConfig`) with their new values.
         dry_run: print what would be written, and write nothing.
-        as_json: print that as JSON.
-
-    Returns:
-        The policies then in force, each with `via` loop or direct; None where a dry run has printed what would be written.
+        as_json: print JSON; a policy has `via` loop or direct.
 
     Raises:
-        FairlaneError: BAD_INPUT for what a policy cannot have, or for several places; UNKNOWN_NAME where the port is not managed.
+        FairlaneError: BAD_INPUT for what a policy cannot have; UNKNOWN_NAME where the port is not managed.
 
     """
-    states = {one.name: one for one in targets.run.switches} if targets.run is not None else {}
     rows: list[Plain] = []
 
     async def plan(sites: Sites) -> Planned:
-        store, names = LoopStore(sites.folder), [*sites.endpoints]
-        current = dict(zip(names, await asyncio.gather(*[_read(sites, name) for name in names]), strict=True))
-        entries: dict[str, list[EntityChange]] = {}
-        notes: dict[str, list[str]] = {}
-        settings: dict[PolicyKey, PolicyState] = {}
-        for switch, number in _choose_places(current, port, every=every):
-            key, found = (switch, number, traffic_class), current[switch]
-            known, state = store.policy(*key), states[switch].port(number) if switch in states else None
-            new, remembered = edited(key, found, known, asked)
-            new = new.fitted(state)
-            before, changes = found.entries.get(new.key), entries.setdefault(switch, [])
-            if not same_entity(before, new.entry):
-                changes.append(EntityChange(before, new.entry))
-            if differ := changed_settings(known, remembered):
-                settings[key] = remembered
-                words = ", ".join(f"{name} {old} becomes {now}" for name, (old, now) in differ.items())
-                notes.setdefault(switch, []).append(f"port {number} class {traffic_class}: {words}")
-            rows.append({"switch": switch, **new.to_json(), "mode": remembered.mode.value})
-            if new.scheme is Scheme.LANES and not new.lanes.own:
-                rows[-1]["why_no_lanes"] = why_no_lanes(state)
-        return Planned(ChangeSet(entries), store.documents(settings), notes=notes)
+        store, managed = LoopStore(sites.folder), list[str]()
+        entries, documents, notes = dict[str, list[EntityChange]](), dict[str, Plain](), dict[str, list[str]]()
+        for switch in sites.endpoints:
+            found = await read_managed(await sites.reader(switch))
+            for number in sorted(found.limits):
+                managed.append(f"{switch}:{number}")
+                if port is not None and port.number != number:
+                    continue
+                key, state = (switch, number, traffic_class), port_state(targets.run, (switch, number))
+                wanted, policy = edited(key, found, store.policy(*key), asked)
+                new = policy.fitted(state)
+                before, changes = found.entries.get(new.key), entries.setdefault(switch, [])
+                if not same_entity(before, new.entry):
+                    changes.append(EntityChange(before, new.entry))
+                if (stored := changed_settings(wanted, store)) is not None:
+                    documents[stored.document] = stored.value
+                    words = (f"{name} {stored.current[name]} becomes {value}" for name, value in stored.wanted.items())
+                    notes.setdefault(switch, []).extend(f"{stored.place}: {one}" for one in words)
+                rows.append(
+                    {"switch": switch, "port": number, "class": traffic_class, **new.values, "mode": wanted.mode}
+                )
+                if new.scheme is Scheme.LANES and not new.lanes.own:
+                    rows[-1]["why_no_lanes"] = why_no_lanes(state)
+        if not rows:
+            name = "" if port is None else f" {port.number}"
+            listed = ", ".join(managed) or "none: run `fairlane config init`"
+            raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"port{name} is not managed; managed ports: {listed}")
+        return Planned(ChangeSet(entries), documents, notes=notes)
 
     made = carry_out(targets, plan, dry_run=dry_run, as_json=as_json)
-    return None if made is None else [{**row, "via": made[1]} for row in rows]
+    if made is not None:
+        _print([{**row, "via": made[1]} for row in rows], as_json)
 
 
-def _choose_places(current: dict[str, InForce], port: int | None, *, every: bool) -> list[tuple[str, int]]:
-    """The (switch, port) pairs that a request means."""
-    managed = [(name, number) for name, found in current.items() for number in sorted(found.limits)]
-    places = [place for place in managed if port in (None, place[1])]
-    listed = ", ".join(f"{name}:{number}" for name, number in managed) or "none: run `fairlane config init`"
-    if not places:
-        raise FairlaneError(
-            ErrorCode.UNKNOWN_NAME, f"port {port or 'of any number'} is not managed; managed ports: {listed}"
-        )
-    if len(places) > 1 and not every:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"several ports are managed ({listed}): name one of them")
-    return places
-
-
-def edited(key: PolicyKey, found: InForce, known: PolicyState, asked: Plain) -> tuple[Policy, PolicyState]:
-    """The policy that is to be, without lanes, and its settings. Pure.
+def edited(key: PolicyKey, found: InForce, known: PolicySettings, asked: Plain) -> tuple[PolicyConfig, Policy]:
+    """A policy as it is to be, and its entry's values without lanes. Pure.
 
     Args:
         key: which policy.
         found: what its switch has.
-        known: what is remembered of the policy.
+        known: what is stored of the policy.
         asked: as `change_policies` has it.
 
     Raises:
@@ -324,16 +200,10 @@ def edited(key: PolicyKey, found: InForce, known: PolicyState, asked: Plain) -> 
 
     """
     switch, port, traffic_class = key
-    limit, policy = found.limits[port].limit_packets or 0, policy_in_force(found.policies, port, traffic_class)
-    if not policy.is_limited and asked.keys() & {"scheme", "threshold", "mode"}:
-        packets = min(known.pinned_packets or policy.qthresh_packets, limit)
-        policy = Policy(port, traffic_class, Scheme.QTHRESH, packets, known.weight)
-    policy = policy.with_scheme(Scheme(asked.get("scheme", policy.scheme)))
+    limit, policy = found.ports[port].limit_packets or 0, found.policy(port, traffic_class)
     data = plain_policy(switch, policy, known) | asked
-    if "threshold" in asked:
-        data["mode"] = "manual"
-    elif data.get("mode") == "auto":
-        data.pop("threshold", None)
+    if not policy.is_limited and "scheme" not in asked and "threshold" in asked:
+        data["scheme"] = Scheme.QTHRESH
     try:
         wanted = PolicyConfig.model_validate(data)
         problems = [*beyond_limit(wanted, limit)]
@@ -341,8 +211,4 @@ def edited(key: PolicyKey, found: InForce, known: PolicyState, asked: Plain) -> 
         wanted, problems = None, describe(ex, PolicyConfig)
     if wanted is None or problems:
         raise FairlaneError(ErrorCode.BAD_INPUT, f"{switch}:{port} class {traffic_class}: {problems[0]}")
-    return policy_of(wanted, policy, limit), settings_of(wanted, known)
-
-
-async def _read(sites: Sites, switch: str) -> InForce:
-    return await read_managed(await sites.reader(switch))
+    return wanted, policy_of(wanted, policy, limit)

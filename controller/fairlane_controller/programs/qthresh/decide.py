@@ -4,18 +4,29 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
 
 from fairlane.measure import PortMeasurement
-from fairlane.text import format_rate, format_size, format_time
+from fairlane.text import counted, format_rate, format_size, format_time
 
 from .model import QthreshPlan, bounded_capacity, round_half_up
-from .settings import QthreshLoop, Tunables
+from .settings import PolicySettings
 
 LANE_MIN_PACKETS = 4
 """A lane has room for at least so many: three duplicate ACKs behind a lost packet repair it without a timeout (RFC 5681, section 3.2)."""
+
+
+MIN_WRITE_INTERVAL_S = 1.0
+"""At most one write in this time and policy."""
+MARGIN_PACKETS, MARGIN_RATIO = 0.1, 0.02
+"""Hysteresis: how far the exact value must be past the rounding boundary of the value in force, and how far as a part of that value:
+a packet more or less is nothing to a threshold of a hundred."""
+AGREE_RATIO = 0.05
+"""Values agree when they differ by no more than a packet, or by no more than this part."""
+MAX_AGE_S, MAX_T_RES_AGE_S = 3.0, 10.0
+"""An older measurement of BW, L_D or N_C decides nothing, nor one of T_res, which comes from single packets: the last threshold stays
+for the next flows."""
 
 
 class Outcome(str, Enum):
@@ -39,19 +50,16 @@ class Decision:
     exact_packets: float | None = None
     "(9) within the bounds, not rounded."
     bound: str = ""
-    "What keeps (9) from being in force as it is: `the minimum`, `the maximum`, `the port's capacity`; empty when nothing does."
-
-    def to_json(self) -> dict[str, Any]:
-        """For the event log."""
-        return {**asdict(self), "plan": self.plan and self.plan.to_json(), "outcome": self.outcome.value}
+    "What keeps (9) from being in force as it is: `the shortest lane`, `the port's capacity`; empty when nothing does."
 
 
 @dataclass
 class ThresholdDecider:
     """The state of one policy between evaluations; `in_force_packets` is what the switch has."""
 
-    options: QthreshLoop
     in_force_packets: int | None = None
+    samples: int = 2
+    "Evaluations in a row that must agree on another value."
     _candidate: int | None = None
     _agreed: int = 0
     _last_write_s: float = -math.inf
@@ -60,42 +68,39 @@ class ThresholdDecider:
         self,
         now_s: float,
         measured: PortMeasurement,
-        settings: Tunables,
+        settings: PolicySettings,
         capacity_packets: float,
         *,
         longer: float = 1.0,
         has_lane: bool = False,
     ) -> Decision:
-        """Decide at `now_s` by (9), within the bounds of the settings and the port's capacity.
+        """Decide at `now_s` by (9), within the port's capacity.
 
         The caller writes when the outcome is WRITE and then calls `record_write`.
 
         Args:
             now_s: of any one clock.
             measured: what is known of the port.
-            settings: k, the class's weight, bounds.
+            settings: k, the class's weight.
             capacity_packets: what may wait at the port; in a lane a flow's part of it.
             longer: k is multiplied by it.
             has_lane: whether each flow has a queue of its own.
         """
-        problem = self._not_ready(measured)
-        bw, t_res, l_d, n_c = measured.bw_bps, measured.t_res_s, measured.l_d_bytes, measured.n_c
-        if problem or bw is None or t_res is None or l_d is None or n_c is None:
+        known = _known(measured)
+        if isinstance(known, str):
             self._candidate, self._agreed = None, 0
-            return Decision(Outcome.NOT_READY, problem, self.in_force_packets, self.in_force_packets)
-        low, high = settings.min_packets, settings.max_packets
+            return Decision(Outcome.NOT_READY, known, self.in_force_packets, self.in_force_packets)
+        bw_bps, t_res_s, l_d_bytes, n_c = known
         if has_lane:
             capacity_packets = max(LANE_MIN_PACKETS, int(capacity_packets))
-            low = LANE_MIN_PACKETS if low is None else low
         capacity = bounded_capacity(int(capacity_packets), settings.weight)
         # Without the weight, by which the data plane multiplies.
-        plan = QthreshPlan(bw.value, t_res.value, l_d.value, max(1.0, n_c.value), settings.k * longer, 1.0, capacity)
-        exact = plan.qthresh_exact_packets
-        bound = "the port's capacity" if plan.k * plan.w_best_packets > capacity else ""
-        if high is not None and exact > high:
-            exact, bound = float(high), "the maximum"
-        if low is not None and exact < low:
-            exact, bound = float(min(low, capacity)), "the minimum"
+        plan = QthreshPlan(bw_bps, t_res_s, l_d_bytes, max(1.0, n_c), settings.k * longer, 1.0, capacity)
+        exact, bound = plan.qthresh_exact_packets, ""
+        if plan.k * plan.w_best_packets > capacity:
+            bound = "the port's capacity"
+        elif has_lane and exact < LANE_MIN_PACKETS:
+            exact, bound = float(min(LANE_MIN_PACKETS, capacity)), "the shortest lane"
         current, wanted = self.in_force_packets, round_half_up(exact)
         outcome, reason = self._decide(now_s, current, wanted, exact)
         return Decision(outcome, reason, wanted if outcome is Outcome.WRITE else current, current, plan, exact, bound)
@@ -107,42 +112,40 @@ class ThresholdDecider:
 
     def may_write(self, now_s: float) -> bool:
         """Whether the last write is a minimum interval ago."""
-        return now_s - self._last_write_s >= self.options.min_write_interval - 1e-6
-
-    def _not_ready(self, measured: PortMeasurement) -> str:
-        """What is missing of the measurements; empty when nothing is."""
-        max_age_s, max_t_res_age_s = self.options.max_age, self.options.max_t_res_age
-        needs = (
-            ("BW", measured.bw_bps, 2, max_age_s),
-            ("T_res", measured.t_res_s, 2, max_t_res_age_s),
-            ("L_D", measured.l_d_bytes, 1, max_age_s),
-            ("N_C", measured.n_c, 1, max_age_s),
-        )
-        for name, estimate, count, oldest_s in needs:
-            if estimate is None:
-                return f"no measurement of {name} yet"
-            if estimate.count < count:
-                return f"{estimate.count} of {count} measurements of {name}"
-            if estimate.age_s > oldest_s:
-                return f"{name} was last measured {estimate.age_s:.1f} s ago, which is too old"
-        return ""
+        return now_s - self._last_write_s >= MIN_WRITE_INTERVAL_S - 1e-6
 
     def _decide(self, now_s: float, current: int | None, wanted: int, exact: float) -> tuple[Outcome, str]:
-        options = self.options
         if current is not None:
             boundary = current + 0.5 if wanted > current else current - 0.5
-            margin = max(options.margin_packets, options.margin_ratio * current)
+            margin = max(MARGIN_PACKETS, MARGIN_RATIO * current)
             if wanted == current or abs(exact - boundary) < margin:
                 self._candidate, self._agreed = None, 0
                 return Outcome.HOLD, "the value in force is right" if wanted == current else "within the hysteresis"
-        near = max(1.0, options.agree_ratio * wanted)
+        near = max(1.0, AGREE_RATIO * wanted)
         agrees = self._candidate is not None and abs(wanted - self._candidate) <= near
         self._candidate, self._agreed = wanted, self._agreed + 1 if agrees else 1
-        if self._agreed < options.samples:
-            return Outcome.HOLD, f"{self._agreed} of {options.samples} evaluations agree on {wanted}"
+        if self._agreed < self.samples:
+            return Outcome.HOLD, f"{self._agreed} of {self.samples} evaluations agree on {wanted}"
         if not self.may_write(now_s):
             return Outcome.HOLD, "written less than the minimum interval ago"
         return Outcome.WRITE, "first threshold" if current is None else f"changed from {current} to {wanted}"
+
+
+def _known(measured: PortMeasurement) -> list[float] | str:
+    """BW, T_res, L_D and N_C; or what is missing of the measurements."""
+    values: list[float] = []
+    for name, estimate, count, oldest_s in (
+        ("BW", measured.bw_bps, 2, MAX_AGE_S),
+        ("T_res", measured.t_res_s, 2, MAX_T_RES_AGE_S),
+        ("L_D", measured.l_d_bytes, 1, MAX_AGE_S),
+        ("N_C", measured.n_c, 1, MAX_AGE_S),
+    ):
+        if estimate is None or estimate.count < count:
+            return f"fewer than {counted(count, 'measurement')} of {name}"
+        if estimate.age_s > oldest_s:
+            return f"{name} was last measured {estimate.age_s:.1f} s ago, which is too old"
+        values.append(estimate.value)
+    return values
 
 
 def lane_room(capacity_packets: int, connections: float, mean_weight: float) -> float:
@@ -153,13 +156,14 @@ def lane_room(capacity_packets: int, connections: float, mean_weight: float) -> 
 def measured_for_lanes(measured: PortMeasurement) -> PortMeasurement:
     """What (9) is computed from in lanes: the longest path, because each flow has to fill its lane by itself."""
     usual, longest = measured.t_res_s, measured.longest_s
-    if usual is None or longest is None or longest.value <= usual.value:
+    if usual is None or longest is None:
         return measured
-    return replace(measured, t_res_s=replace(usual, value=longest.value, uncertainty=longest.uncertainty))
+    return replace(measured, t_res_s=replace(usual, value=max(usual.value, longest.value)))
 
 
-def explain_measurement(measured: PortMeasurement) -> str:
-    """`BW 5 Mbit/s, T_res 7.1 ms, L_D 1014 B, N_C 2`: what is known; an empty text when nothing is."""
+def explain_decision(decision: Decision, measured: PortMeasurement) -> str:
+    """Of `threshold` and `decision`; k is larger where the port's lanes are longer than (9)."""
+    before, plan = decision.previous_packets, decision.plan
     bw, t_res, l_d, n_c = measured.bw_bps, measured.t_res_s, measured.l_d_bytes, measured.n_c
     texts = (
         bw and f"BW {format_rate(bw.value)}",
@@ -167,17 +171,11 @@ def explain_measurement(measured: PortMeasurement) -> str:
         l_d and f"L_D {format_size(round(l_d.value))}",
         n_c and f"N_C {n_c.value:g}",
     )
-    return ", ".join(filter(None, texts))
-
-
-def explain_decision(decision: Decision, measured: PortMeasurement, longer: float = 1.0) -> str:
-    """Of `threshold` and `decision`; `longer`: how many times as long as (9) the port's lanes are."""
-    before, known, plan = decision.previous_packets, explain_measurement(measured), decision.plan
+    known = ", ".join(filter(None, texts))
     text = f"the threshold {before or 'is not set and'} stays: {decision.reason}"
     if decision.outcome is Outcome.WRITE:
         text = f"the threshold goes from {before or 'none'} to {decision.qthresh_packets} packets"
     if plan is None:
         return f"{text} (known: {known or 'nothing'})"
-    times = f"{longer:.2f} times (9) is" if longer > 1.0 else "(9) says"
     bound = f", bounded by {decision.bound}" if decision.bound else ""
-    return f"{text}: {times} {decision.exact_packets:.1f}{bound} with k {plan.k / longer:g} and {known}"
+    return f"{text}: (9) says {decision.exact_packets:.1f}{bound} with k {plan.k:.4g} and {known}"

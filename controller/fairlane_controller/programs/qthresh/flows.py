@@ -6,16 +6,16 @@ from __future__ import annotations
 import ipaddress
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from fairlane import LearnedTable, Session
+from fairlane import LearnedTable
 from fairlane.switch import SwitchClient
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
 from .law import FlowCount
-from .names import COUNTER_FLOW_DROPS, FLOW_SLOTS, TABLE_FLOW, TAPS, WEIGHT_ONE, encode_weight
+from .names import COUNTER_FLOW_DROPS, FLOW_SLOTS, TABLE_FLOW, TAPS, WEIGHT_ONE, action_of, encode_weight
 
 PROTOCOLS = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmpv6"}
 RESTING_SLOTS = 256
@@ -65,69 +65,64 @@ class FlowKey(NamedTuple):
         address = ipaddress.IPv6Address if self.version == 6 else ipaddress.IPv4Address
         return str(address(self.src)), str(address(self.dst))
 
-    @property
-    def protocol_name(self) -> str:
-        """`tcp`, or its number."""
-        return PROTOCOLS.get(self.protocol, str(self.protocol))
-
     def entry(self, slot: int, flow: Flow = Flow()) -> P4TableEntry:
         """The entry that gives the flow its slot, and a weight instead of its class's where it has one."""
         own = 0 if flow.weight is None else encode_weight(flow.weight)
-        args = {"flow_id": slot, "weight": flow.tuned or own, "tap": flow.tap}
+        name, args = "set_flow", {"flow_id": slot}
+        if flow.tap or flow.tuned or own:
+            name, args = "set_flow_weighted", {**args, "weight": flow.tuned or own}
         if flow.tap:
-            action = P4TableAction("set_flow_tapped", **args)
-        elif args["weight"]:
-            action = P4TableAction("set_flow_weighted", flow_id=slot, weight=args["weight"])
-        else:
-            action = P4TableAction("set_flow", flow_id=slot)
+            name, args = "set_flow_tapped", {**args, "tap": flow.tap}
         place = "" if flow.place is None else "{}/{}".format(*flow.place)
         metadata = place + (f" tuned{own or ''}" if flow.tuned else "")
         match = P4TableMatch(zip(self._fields[1:], self[1:], strict=True))
+        action = P4TableAction(name, **args)
         return P4TableEntry(TABLE_FLOW[self.version], match=match, action=action, metadata=metadata.encode())
 
     def __str__(self) -> str:
         left, right = (f"[{host}]" if self.version == 6 else host for host in self.hosts)
+        protocol = PROTOCOLS.get(self.protocol, str(self.protocol))
         vlan = f" vlan {self.vid}" if self.vid else ""
-        return f"{self.protocol_name} {left}:{self.src_port} > {right}:{self.dst_port}{vlan}"
+        return f"{protocol} {left}:{self.src_port} > {right}:{self.dst_port}{vlan}"
 
 
 def parse_flow(entry: P4TableEntry) -> tuple[FlowKey, int, Flow]:
     """Key, slot and the rest out of a flow's entry; the slot is -1 where it has no action."""
     key = FlowKey.from_fields(6 if entry.table_id == TABLE_FLOW[6] else 4, entry.match or {})
-    given: Mapping[str, Any] = entry.action.args if isinstance(entry.action, P4TableAction) else {}
-    weight = int(given.get("weight", 0))
+    args = action_of(entry)[1]
+    weight = args.get("weight", 0)
     found = _METADATA.fullmatch(entry.metadata)
     port, number, tuned, own = found.groups(b"") if found else [b""] * 4
     place = (int(port), int(number)) if port else None
     fixed = int(own or 0) if tuned else weight
-    flow = Flow(place, fixed / WEIGHT_ONE or None, weight or None if tuned else None, int(given.get("tap", 0)))
-    return key, int(given.get("flow_id", -1)), flow
+    flow = Flow(place, fixed / WEIGHT_ONE or None, weight or None if tuned else None, args.get("tap", 0))
+    return key, args.get("flow_id", -1), flow
 
 
 FlowWeight = Callable[[FlowKey], "float | None"]
 """The weight that a flow should have; None: its class's."""
 
 
+@dataclass(eq=False)
 class Flows(LearnedTable[FlowKey, Flow]):
     """The flow entries of one switch."""
 
     missed_text = "share the fallback slots by hash, without an entry of their own"
 
-    def __init__(
-        self, session: Session, idle_timeout_s: float, weight_of_new: FlowWeight | None = None, **options: Any
-    ) -> None:
-        options |= {"counter": COUNTER_FLOW_DROPS, "resting": RESTING_SLOTS, "idle_timeout_s": idle_timeout_s}
-        super().__init__(session, "new_flow_t", [*TABLE_FLOW.values()], FLOW_SLOTS, **options)
-        self.weight_of_new = weight_of_new
-        "What gives a new flow its own weight."
-        self._taps = 0
-        "The newest number of a tap."
+    digest: str = "new_flow_t"
+    tables: Sequence[str] = tuple(TABLE_FLOW.values())
+    slots: int = FLOW_SLOTS
+    counter: str = COUNTER_FLOW_DROPS
+    resting: int = RESTING_SLOTS
+    weight_of_new: FlowWeight = field(default=lambda _: None)
+    "What gives a new flow its own weight."
+    tap: int = 0
+    "The newest number of a tap."
 
     def learn(self, values: Mapping[str, Any]) -> tuple[FlowKey, Flow]:
         """The flow of a `new_flow_t`."""
         key = FlowKey.from_fields(int(values["ip_version"]), values)
-        weight = self.weight_of_new(key) if self.weight_of_new else None
-        return key, Flow((int(values["egress_port"]), int(values["traffic_class"])), weight)
+        return key, Flow((int(values["egress_port"]), int(values["traffic_class"])), self.weight_of_new(key))
 
     def entry(self, key: FlowKey, slot: int, value: Flow) -> P4TableEntry:
         """As `FlowKey.entry`."""
@@ -139,13 +134,13 @@ class Flows(LearnedTable[FlowKey, Flow]):
 
     async def untune(self, client: SwitchClient, flows: Iterable[FlowKey]) -> int:
         """Give these flows their own or their class's weight back; as `change`."""
-        tuned = [flow for flow in flows if self.values[flow].tuned is not None]
-        return await self.change(client, {flow: replace(self.values[flow], tuned=None) for flow in tuned})
+        values = {flow: self.values[flow] for flow in flows}
+        return await self.change(client, {flow: replace(one, tuned=None) for flow, one in values.items() if one.tuned})
 
     def next_tap(self) -> int:
         """Another number than that of the last tap."""
-        self._taps = self._taps % TAPS + 1
-        return self._taps
+        self.tap = self.tap % TAPS + 1
+        return self.tap
 
     async def read_flow_counts(self, client: SwitchClient) -> dict[FlowKey, FlowCount]:
         """Counters of every flow so far."""
@@ -164,5 +159,6 @@ async def give_hash_key(client: SwitchClient) -> None:
         return
     current = await client.read_default("hash_key")
     if current is None or not any(current.args.values()):
-        action = P4TableAction("set_hash_key", **{f"key_{word}": secrets.randbits(64) for word in range(11)})
-        await client.write([~P4TableEntry("hash_key", is_default_action=True, action=action)])
+        words = {f"key_{word}": secrets.randbits(64) for word in range(11)}
+        entry = P4TableEntry("hash_key", is_default_action=True, action=P4TableAction("set_hash_key", **words))
+        await client.write([~entry])

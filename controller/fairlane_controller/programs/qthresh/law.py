@@ -40,8 +40,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from fairlane.text import format_rate
-
 Flow = TypeVar("Flow", bound=Hashable)
 
 PERIOD_S = 1.0
@@ -118,9 +116,9 @@ LANE_FORGET_PER_S = 0.005
 "and so slowly shorter, as long as no flow misses it: flows with the long way may have gone."
 
 
-def step_s(period_s: float, flows: int) -> float:
-    """dt in seconds with so many flows: `period_s`, and more with many."""
-    return max(period_s, min(flows, MAX_FLOWS) / FLOWS_PER_S)
+def step_s(flows: int) -> float:
+    """dt in seconds with so many flows: `PERIOD_S`, and more with many."""
+    return max(PERIOD_S, min(flows, MAX_FLOWS) / FLOWS_PER_S)
 
 
 @dataclass(frozen=True)
@@ -178,8 +176,6 @@ class Why(str, Enum):
     "A long path: it loses a packet now."
     HELD = "held"
     "It does not slow down when it loses packets."
-    LANE = "lane"
-    "It has a queue for itself."
 
 
 @dataclass(frozen=True)
@@ -202,12 +198,10 @@ class Decision:
 
     def to_json(self) -> dict[str, Any]:
         """For the event log."""
-        exact = self.exact_packets
         return {
             "why": self.why.value,
             "rate_bps": round(self.rate_bps),
             "error": round(self.error, 3),
-            "exact_packets": None if exact is None else round(exact, 2),
             "qthresh_packets": self.qthresh_packets,
         }
 
@@ -294,7 +288,6 @@ class _State:
 class Law(Generic[Flow]):
     """The flows of one port between steps."""
 
-    period_s: float = PERIOD_S
     last: dict[Flow, Decision] = field(default_factory=lambda: {})
     "The newest decision."
     log_common: float = 0.0
@@ -330,13 +323,13 @@ class Law(Generic[Flow]):
             port: what is known of it.
             model_packets: (9) for each flow, with its weight.
             in_force_packets: the tuned thresholds; a flow that is new here goes on from its one.
-            step_s: how far apart the steps are; None: `period_s`.
+            step_s: how far apart the steps are; None: `PERIOD_S`.
 
         Returns:
             A decision for each flow; one without `qthresh_packets` means what (9) says, as all do where fewer than two flows want a share, or more than
             `MAX_FLOWS`. None at the first step.
         """
-        before_s, self._at_s, self._step_s = self._at_s, now_s, step_s or self.period_s
+        before_s, self._at_s, self._step_s = self._at_s, now_s, step_s or PERIOD_S
         elapsed_s = 0.0 if before_s is None else now_s - before_s
         self._meet(now_s, model_packets, in_force_packets or {}, first=before_s is None)
         taken = [self._states[flow].take(now_s, count, elapsed_s) for flow, count in counts.items()]
@@ -372,7 +365,7 @@ class Law(Generic[Flow]):
                 taps = self._tap(now_s, elapsed_s, wanting, used, rtt_s, port)
             controlled = [one for one in wanting if one.is_deaf or not self.is_long]
             # A step moves a threshold by no more when steps are farther apart: what it did shows at the next one only.
-            self._integrate(controlled, elapsed_s * self.period_s / self._step_s, rtt_s)
+            self._integrate(controlled, elapsed_s * PERIOD_S / self._step_s, rtt_s)
         else:
             for one in self._states.values():
                 one.forget_path()
@@ -388,27 +381,21 @@ class Law(Generic[Flow]):
         return self.last
 
     def report(self, written: int, planned_packets: float) -> dict[str, Any]:
-        """The fields of the event `tuned`; its sentence says who is farthest from its share, and how full the line is.
+        """The fields of the event `tuned`; its sentence says what was done, and how full the line is.
 
         Args:
             written: how many flows' entries were written.
             planned_packets: (9) of the first class that is tuned.
         """
-        tapped = " and ".join(str(flow) for flow, one in self.last.items() if one.tap)
-        text = f"loss of one packet: {tapped}" if tapped else f"{written} of {len(self.last)} flows' thresholds moved"
-        if self.last:
-            flow, one = max(self.last.items(), key=lambda item: abs(item[1].error))
-            side = "above" if one.error > 0 else "below"
-            text += f"; {flow} has {format_rate(one.rate_bps)}, {100 * abs(one.error):.0f} % {side} the fair share"
         used = min(self.utilisation or 0.0, 1.0)
         flows = {str(flow): one.to_json() for flow, one in self.last.items()}
-        text = f"{text}; the line is {100 * used:.0f} % used"
+        taps = sum(one.tap for one in self.last.values())
+        text = f"{written} of {len(flows)} flows' entries changed, {taps} of them to lose a packet; the line is {100 * used:.0f} % used"
         state = {"planned_packets": round(planned_packets, 2), "utilisation": round(used, 4), "is_long": self.is_long}
         return {"why": text, "written": written, **state, "flows": flows}
 
     def _meet(self, now_s: float, model: Mapping[Flow, float], in_force: Mapping[Flow, int], *, first: bool) -> None:
         """Flows that are new here, and those that are gone."""
-        states: dict[Flow, _State] = {}
         for flow, model_packets in model.items():
             if flow not in self._states:
                 packets = in_force.get(flow)
@@ -416,9 +403,8 @@ class Law(Generic[Flow]):
                 # What was tuned already is no short flow.
                 born_s = now_s if packets is None and not first else -math.inf
                 self._states[flow] = _State(born_s, math.log(max(factor, 1e-3)))
-            states[flow] = self._states[flow]
-            states[flow].model_packets = model_packets
-        self._states = states
+            self._states[flow].model_packets = model_packets
+        self._states = {flow: self._states[flow] for flow in model}
 
     def _watch_line(self, used: float, refused: int, elapsed_s: float) -> None:
         """u, and c after it."""
@@ -540,7 +526,7 @@ class Law(Generic[Flow]):
         used = self.utilisation or 0.0
         if controlled and not self.is_long and (used < UTILISATION or min(one.error for one in controlled) > -STARVED):
             common = sum(one.log_factor for one in controlled) / len(controlled)
-        slower = min(1.0, 0.2 * self.period_s / max(rtt_s, 1e-9))
+        slower = min(1.0, 0.2 * PERIOD_S / max(rtt_s, 1e-9))
         for one in self._states.values():
             if one not in controlled:
                 step = -COMMON_PER_S * one.log_factor
@@ -584,8 +570,6 @@ class LaneLength(Generic[Flow]):
     factor: float = 1.0
     mean_weight: float = 1.0
     "Of the flows that send."
-    last: dict[Flow, Decision] = field(default_factory=lambda: {})
-    "What each flow that sends got between the last two steps."
     _teeth: dict[Flow, _Tooth] = field(default_factory=lambda: {})
     _fair_bytes: float = 0.0
     "What a flow with exactly the mean would have got so far, per unit of weight."
@@ -618,11 +602,6 @@ class LaneLength(Generic[Flow]):
                 losing.append(tooth)
             tooth.last = count
         self._teeth = {flow: tooth for flow, tooth in self._teeth.items() if flow in counts}
-        if elapsed_s > 0:
-            mean = sum(got.values()) / max(1, len(got))
-            self.last = {
-                flow: Decision(Why.LANE, 8 * taken / elapsed_s, taken / mean - 1.0) for flow, taken in got.items()
-            }
         if len(got) < 2:
             for tooth in self._teeth.values():
                 tooth.began = None

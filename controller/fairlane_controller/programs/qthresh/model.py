@@ -12,8 +12,7 @@ packets of a flow wait.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 DEFAULT_K = 1.95
 """The constant of proportionality of (9), which the paper never gives; its own values are 0.6 to 2.4 times W_best.
@@ -29,11 +28,6 @@ QTHRESH_MIN_PACKETS = 2
 
 QTHRESH_MAX_PACKETS = 65_535
 """The width of the threshold in the data plane. In practice the port's capacity is the smaller bound."""
-
-
-def response_time_s(delay_s: float, t_ack_s: float = 0.0) -> float:
-    """(6) T_res ≈ 2τ + T_ACK, in seconds. `t_ack_s` is *all* delay that is not 2τ: access links and receiver."""
-    return 2.0 * delay_s + t_ack_s
 
 
 def round_half_up(value: float) -> int:
@@ -79,19 +73,6 @@ class QthreshPlan:
         return self.t_res_s / self.t_d_s
 
     @property
-    def smallest_window_packets(self) -> int:
-        """(7) the smallest whole W with W > T_res·BW/(8·L_D) + 1: one flow alone keeps the link busy."""
-        return math.floor(self.path_packets + 1.0) + 1
-
-    @property
-    def full_window_packets(self) -> int:
-        """ceil((T_res + T_D)/(N_C·T_D)): the exact smallest window with which N_C flows together fill the link.
-
-        (8) is one to two packets more than this.
-        """
-        return max(1, math.ceil((self.path_packets + 1.0) / self.connections - 1e-9))
-
-    @property
     def w_best_packets(self) -> float:
         """(8) W_best = T_res·BW/(8·L_D·N_C) + 2, not rounded."""
         return self.path_packets / self.connections + 2.0
@@ -106,8 +87,3 @@ class QthreshPlan:
     def qthresh_packets(self) -> int:
         """(9) in whole packets: what the switch gets."""
         return round_half_up(self.qthresh_exact_packets)
-
-    def to_json(self) -> dict[str, Any]:
-        """The inputs and all results, by name."""
-        results = (name for name, one in vars(type(self)).items() if isinstance(one, property))
-        return {**asdict(self), **{name: getattr(self, name) for name in results}}

@@ -7,6 +7,7 @@ from enum import Enum
 
 from fairlane.measure import CountedState
 from fairlane.switch import COUNTER_ADMITTED
+from finsy import P4TableAction, P4TableEntry
 
 CLASSES = 8
 FLOW_SLOTS = 65_536
@@ -40,13 +41,12 @@ class Scheme(str, Enum):
 SCHEMES = {one.value: one for one in Scheme}
 
 
-class Mode(str, Enum):
-    """Who decides the threshold of an (egress port, class)."""
-
-    AUTO = "auto"
-    "The loop, from measurements."
-    MANUAL = "manual"
-    "A person, by `threshold set`; the loop does not change it."
+def action_of(entry: P4TableEntry) -> tuple[str, dict[str, int]]:
+    """Name and parameters of an entry's action; nothing where it has none."""
+    action = entry.action
+    if not isinstance(action, P4TableAction):
+        return "", {}
+    return action.name, {name: int(value) for name, value in action.args.items()}
 
 
 def admitted_index(port: int, traffic_class: int) -> int:

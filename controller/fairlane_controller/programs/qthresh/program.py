@@ -10,6 +10,7 @@ from fairlane import (
     Config,
     Entries,
     P4TableEntry,
+    Place,
     Plan,
     PortState,
     Program,
@@ -20,13 +21,10 @@ from fairlane import (
     SwitchState,
     find_by_name,
 )
-from fairlane.switch import UNLIMITED
 
 from . import names, view
-from .policies import InForce, limit_entry
+from .policies import ConfigPlan, InForce, LoopStore, SetupPlan, class_rule, limit_entry, plain_policy, problems_of
 from .settings import QthreshLoop, QthreshPort, QthreshSections
-from .store import LoopStore
-from .wanted import QthreshPlan, SetupPlan, problems_of, read_config
 
 
 class Qthresh(Program):
@@ -38,18 +36,17 @@ class Qthresh(Program):
     Settings = QthreshPort
     Sections = QthreshSections
     LoopSettings = QthreshLoop
-    control = "topology:QthreshTopology"
+    control = "control:QthreshTopology"
     first_commands = ("threshold show", "flows")
     dynamic_tables = tuple(names.TABLE_FLOW.values())
     loop_tables = {
         **dict.fromkeys(names.TABLE_FLOW.values(), "it makes and deletes flow entries itself"),
-        names.TABLE_POLICY: "use `fairlane threshold` or `fairlane threshold scheme`",
+        names.TABLE_POLICY: "use `fairlane threshold`",
     }
     units = {"qthresh": "packets", "weight": "1/256", "lanes": "lanes", "lanes_by_hash": "lanes by hash"}
     columns = view.COLUMNS
     kinds = view.KINDS
     measured = view.MEASURED
-    measuring_needs = view.MEASURING_NEEDS
     meanings = view.SOURCES
     frequent_events = ("decision", "tuned", "flow", "flow_gone", "measured")
     reasons = {
@@ -63,9 +60,7 @@ class Qthresh(Program):
 
     def settings_for_queue(self, settings: Any, packets: int | None, size: int | None) -> Any:
         """The limit is what the queue has room for."""
-        limit_bytes = (settings.limit_bytes if size is None else size) or UNLIMITED
-        limits = {"limit_packets": packets or settings.limit_packets, "limit_bytes": limit_bytes}
-        return settings.model_copy(update=limits)
+        return settings.model_copy(update={"limit_packets": packets or settings.limit_packets})
 
     def entries_for_queues(self, port: PortState, current: Entries) -> Iterable[P4TableEntry]:
         """Policies with lanes, as many as the port has then."""
@@ -78,11 +73,21 @@ class Qthresh(Program):
 
     def plan(self, config: Config, run: RunState | None) -> Plan:
         """What a configuration does not name stays."""
-        return QthreshPlan(config, run, LoopStore(run.folder if run is not None else None))
+        return ConfigPlan(config, run, LoopStore(run.folder if run is not None else None))
 
     def read_config(self, current: Mapping[str, Entries], run: RunState) -> Config:
-        """Limits, policies with their settings, classes."""
-        return read_config(current, run)
+        """Limits, policies with their settings, classes; rules of a class that no file can have are left out."""
+        store, ports = LoopStore(run.folder), dict[Place, Any]()
+        sections = dict[str, list[Any]](classes=[], policies=[])
+        for switch, found in current.items():
+            in_force = InForce.of(entry for entry in found.values() if not entry.is_const)
+            ports |= {(switch, port): settings for port, settings in in_force.ports.items()}
+            for key, policy in sorted(in_force.policies.items()):
+                sections["policies"].append(plain_policy(switch, policy, store.policy(switch, *key)))
+            for entry in sorted(in_force.classes, key=lambda one: (-one.priority, str(one.match))):
+                if (rule := class_rule(switch, entry)) is not None:
+                    sections["classes"].append(rule)
+        return Config(ports, QthreshSections.model_validate(sections))
 
     def initial_plan(self, run: RunState, scheme: str | None = None) -> Plan:
         """Limits of the managed ports and their schemes; without `scheme` those that are there stay."""
@@ -91,8 +96,9 @@ class Qthresh(Program):
     def ports_of(self, switch: str, current: Entries) -> dict[int, Any]:
         """The ports that have a limit."""
         del switch
-        return dict(InForce.of(current.values()).limits)
+        return InForce.of(current.values()).ports
 
     async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
         """Managed ports, classes and flows."""
-        return await view.read_rows(reading, switch)
+        del switch
+        return await view.read_rows(reading)

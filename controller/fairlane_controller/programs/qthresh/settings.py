@@ -3,42 +3,30 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Annotated
 
-from fairlane import Dscp, Duration, Flag, Packets, Section, Settings, Size, short
+from fairlane import Dscp, Duration, Flag, Packets, Section, Settings, find_by_name
 from fairlane.switch import PortNumber, SwitchName
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, IPvAnyAddress, model_validator
 
 from .flows import FlowKey
 from .model import DEFAULT_K
-from .names import CLASSES, WEIGHT_MAX, WEIGHT_MIN, WEIGHT_ONE, Mode, Scheme
+from .names import CLASSES, SCHEMES, WEIGHT_MAX, WEIGHT_MIN, WEIGHT_ONE, Scheme
 
 PolicyKey = tuple[str, int, int]
 """(switch, egress port, class)."""
 ClassNumber = Annotated[int, Field(ge=0, lt=CLASSES)]
 Weight = Annotated[float, Field(ge=WEIGHT_MIN, le=WEIGHT_MAX)]
 Threshold = Annotated[Packets, Field(le=65_535)]
-Period = Annotated[Duration, Field(gt=0, le=3600)]
 L4Port = Annotated[int, Field(ge=1, le=65_535)]
-
-
-def _address(text: str) -> str:
-    try:
-        return str(ipaddress.ip_address(text))
-    except ValueError:
-        raise ValueError(f"{short(repr(text))} is no address") from None
-
-
-IpAddress = Annotated[str, AfterValidator(_address)]
 
 
 class FlowWeightConfig(Section):
     """The weight of new flows that have all that is given; the first rule that matches counts."""
 
     weight: Weight
-    src: IpAddress | None = None
-    dst: IpAddress | None = None
+    src: IPvAnyAddress | None = None
+    dst: IPvAnyAddress | None = None
     src_port: L4Port | None = None
     dst_port: L4Port | None = None
 
@@ -46,30 +34,12 @@ class FlowWeightConfig(Section):
         """Whether the flow has all that is given."""
         src, dst = flow.hosts
         of_flow = {"src": src, "dst": dst, "src_port": flow.src_port, "dst_port": flow.dst_port}
-        return all(getattr(self, name) in (None, value) for name, value in of_flow.items())
+        return all(str(getattr(self, name) or value) == str(value) for name, value in of_flow.items())
 
 
 class QthreshLoop(Section):
     """Keys of `[loop]`; what is not given is as in the loop's own defaults."""
 
-    evaluate_period: Annotated[Duration, Field(ge=0.05, le=60)] = 0.25
-    "Between two decisions about a threshold."
-    tune_period: Annotated[Duration, Field(ge=0.1, le=60)] = 1.0
-    "Between two corrections of the flows' own thresholds."
-    min_write_interval: Annotated[Duration, Field(ge=0.1, le=3600)] = 1.0
-    "At most one write in this time and policy."
-    samples: int = Field(default=2, ge=1, le=100)
-    "Evaluations in a row that must agree on another value."
-    margin_packets: float = Field(default=0.1, ge=0, le=1000)
-    "Hysteresis: how far the exact value must be past the rounding boundary of the value in force,"
-    margin_ratio: float = Field(default=0.02, ge=0, le=1)
-    "and how far as a part of the value in force: a packet more or less is nothing to a threshold of a hundred."
-    agree_ratio: float = Field(default=0.05, ge=0, le=1)
-    "Values agree when they differ by no more than a packet, or by no more than this part."
-    max_age: Period = 3.0
-    "A measurement of BW, L_D or N_C older than this decides nothing: the last threshold stays for the next flows."
-    max_t_res_age: Period = 10.0
-    "The same for T_res, which comes from single packets."
     flow_idle: Annotated[Duration, Field(ge=1, le=86_400)] = 30.0
     "A flow's entry ages out after this time: far longer than any queue takes to drain, so a slot is empty when it is given again."
     flow_weights: tuple[FlowWeightConfig, ...] = ()
@@ -86,9 +56,6 @@ class QthreshPort(Settings):
     "Qthresh: whether the program counts, classifies and refuses here."
     limit_packets: Packets | None = None
     "Qthresh: what the program lets wait; default queue_packets. At most what the queue holds."
-    limit_bytes: Size | None = None
-    report_period: Annotated[Duration, Field(ge=0.001, le=60)] = 0.2
-    "Qthresh: between two reports of the port (BW, L_D, N_C): four of them within a second show a change. Left out: as it is in force."
     ecn: bool = False
     "Qthresh: whether packets that can be marked (ECT) are marked above the threshold, and refused above twice the threshold only. Left out: as it is in force."
 
@@ -116,61 +83,27 @@ class ClassConfig(Section):
         return 4 * (self.ingress_port is not None) + 2 * (self.dscp is not None) + (self.pcp is not None)
 
 
-class Tunables(Section):
-    """What the loop decides a threshold by."""
+class PolicySettings(Section):
+    """What is stored of one (switch, egress port, class) beside its entry: the document `policy/SWITCH/PORT/CLASS`."""
 
+    model_config = ConfigDict(extra="ignore")
+
+    threshold: Threshold | None = None
+    "Packets of one flow that may wait, before the weight: set by hand. Left out: the loop decides (mode auto)."
     weight: Annotated[Weight, Flag("--weight -w")] = 1.0
     "Weight of the class (1/256 to 255)."
     k: Annotated[float, Field(ge=0.1, le=100), Flag("--k")] = DEFAULT_K
     "Constant of eq. (9)."
     self_tuning: Annotated[bool, Flag("--self-tuning/--model")] = True
     "Mode auto: correct eq. (9) by the flows' goodputs, or eq. (9) alone."
-    min_packets: Threshold | None = None
-    "Mode auto: bounds of the threshold."
-    max_packets: Threshold | None = None
+
+    @property
+    def mode(self) -> str:
+        """Who decides the threshold: `auto`, the loop; `manual`, a person."""
+        return "auto" if self.threshold is None else "manual"
 
     @model_validator(mode="after")
-    def _bounds_in_order(self) -> Tunables:
-        low, high = self.min_packets, self.max_packets
-        if low is not None and high is not None and low > high:
-            raise ValueError(f"min_packets: {low} is above max_packets {high}")
-        return self
-
-
-class PolicyState(Tunables):
-    """What is remembered of one (switch, egress port, class): the document `policy/SWITCH/PORT/CLASS`."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    mode: Mode = Mode.AUTO
-    pinned_packets: Threshold | None = None
-    "The last value of `threshold set`; in force again with the scheme qthresh."
-
-
-class _Policy(Section):
-    switch: SwitchName
-    port: PortNumber
-    traffic_class: ClassNumber = Field(default=0, alias="class")
-    scheme: Scheme = Scheme.QTHRESH
-    mode: Mode | None = None
-    "auto: the loop decides; manual: `threshold` holds. Default: manual with a threshold, else auto."
-    threshold: Threshold | None = None
-    "Packets of one flow that may wait, before the weight."
-
-
-class PolicyConfig(Tunables, _Policy):
-    """How an egress port treats a class."""
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> PolicyConfig:
-        if self.scheme is Scheme.DROP_TAIL:
-            for name in ("threshold", "mode", *Tunables.model_fields):
-                if name in self.model_fields_set:
-                    raise ValueError(f"{name}: drop_tail has none; leave it out, or set scheme to qthresh")
-        if self.mode is Mode.AUTO and self.threshold is not None:
-            raise ValueError("threshold: with mode auto the loop decides it; leave it out, or set mode to manual")
-        if self.mode is Mode.MANUAL and self.threshold is None and self.scheme is not Scheme.DROP_TAIL:
-            raise ValueError("threshold: mode manual needs one, in packets")
+    def _admits_a_packet(self) -> PolicySettings:
         if self.threshold is not None and self.threshold * round(self.weight * WEIGHT_ONE) < WEIGHT_ONE:
             raise ValueError(
                 f"weight: {self.weight:g} with a threshold of {self.threshold} packets would admit nothing: "
@@ -178,10 +111,29 @@ class PolicyConfig(Tunables, _Policy):
             )
         return self
 
+
+class _Place(Section):
+    switch: SwitchName
+    port: PortNumber
+    traffic_class: ClassNumber = Field(default=0, alias="class")
+    scheme: Annotated[Scheme, Flag("--scheme", "<str>", lambda text, _: find_by_name("scheme", text, SCHEMES))] = (
+        Scheme.QTHRESH
+    )
+    "drop_tail: one queue. qthresh: one queue, a threshold for each flow. lanes: a queue for each flow, as long as its threshold."
+
+
+class PolicyConfig(PolicySettings, _Place):
+    """How an egress port treats a class. Settings of one with drop_tail count when it gets another scheme."""
+
     @property
     def key(self) -> PolicyKey:
         """(switch, egress port, class)."""
         return self.switch, self.port, self.traffic_class
+
+    @property
+    def settings(self) -> PolicySettings:
+        """What is stored of it."""
+        return PolicySettings.model_validate(self.model_dump())
 
 
 class QthreshSections(Section):

@@ -8,19 +8,17 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
-from fairlane import Column, Kind, Reading, Row, SwitchState
+from fairlane import Column, Kind, Reading, Row
 from fairlane.switch import COUNTER_ADMITTED, COUNTER_PASSED
 from finsy import P4CounterData, P4TableEntry
 
 from . import names
 from .flows import parse_flow
-from .names import Scheme, encode_weight
-from .policies import InForce, Policy, action_of, policy_in_force, why_no_lanes
-from .settings import PolicyState
-from .store import LoopStore
+from .names import action_of, encode_weight
+from .policies import InForce, LoopStore, Policy
+from .settings import PolicySettings
 
 COLUMNS = (
-    Column("qthresh_packets", "Qthresh", "packets", "threshold of the port's first class", metric=None),
     Column("aqm_marked", "marked", "packets", "packets marked CE by queue management", counter="marked"),
     Column("collisions", "collisions", "packets", "packets whose flow shared a slot", "collisions", wide=True),
 )  # fmt: skip
@@ -32,7 +30,6 @@ MEASURED = (
     Column("l_d_bytes", "L_D", "bytes", "L_D: mean frame in the queue.", metric="fairlane_measured_frame_bytes", source="reports"),
     Column("n_c", "N_C", doc="N_C: flows that were active.", metric="fairlane_measured_flows", source="reports", value_type=float),
 )  # fmt: skip
-MEASURING_NEEDS = "BW, L_D and N_C need packets that wait at the port, T_res ACKs that come back through the switch, τ a switch of ours at the other end"
 SOURCES = {"acks": "ACKs", "probes": "probes and ACKs", "probes_alone": "probes"}
 """What `t_res_source` means to people."""
 POLICY = Kind(
@@ -44,11 +41,8 @@ POLICY = Kind(
         Column("mode", "mode", doc="auto or manual"),
         Column("k", "k", doc="constant of eq. (9)", value_type=float, metric=None),
         Column("weight", "weight", value_type=float, metric=None),
-        Column("effective_packets", "effective", "packets", "(Qthresh · weight) >> 8: a flow without a weight of its own", wide=True),
-        Column("manual", "manual", doc="1 when a person set the threshold, 0 when the loop decides.", value_type=bool, wide=True, metric="fairlane_threshold_manual"),
         Column("traffic_class", "class", value_type=int, wide=True),
         Column("lanes", "lanes", doc="queues that flows have for themselves, with the scheme lanes", value_type=int, wide=True),
-        Column("why_no_lanes", "why no lanes", doc="why a port with the scheme lanes has one queue", wide=True),
     ),
     plural="policies",
     brief=True,
@@ -61,41 +55,34 @@ FLOW = Kind(
         Column("waiting_packets", "waiting", "packets", "Packets of the flow that wait; the busiest flows only.", plot="queue"),
         Column("qthresh_packets", "Qthresh", "packets", "What the flow may have waiting; the busiest flows only.", plot="control", metric="fairlane_flow_threshold_packets"),
         Column("weight", "weight", doc="in force: its own or tuned one, else its class's", value_type=float, metric=None),
-        Column("offered_bps", "offered", "bit/s", "frames that arrived for the queue", metric=None),
         Column("goodput_bps", "goodput", "bit/s", "Frames admitted since the scrape before; the busiest flows only.", plot="goodput"),
         Column("dropped_packets", "dropped", "packets", total=True, metric=None),
         Column("drops_per_s", "drops/s", "/s", "Packets refused since the scrape before; the busiest flows only.", plot="drops"),
-        Column("idle_s", "idle", "s", "since its last packet", metric=None),
         Column("slot", "slot", value_type=int, wide=True),
         Column("traffic_class", "class", value_type=int, wide=True),
-        Column("protocol", "protocol", wide=True),
         Column("src", "source", wide=True),
         Column("src_port", "source port", value_type=int, wide=True),
         Column("dst", "destination", wide=True),
         Column("dst_port", "destination port", value_type=int, wide=True),
-        Column("why", "why", doc="what the law decided last; with a running loop", wide=True),
-        Column("vid", "VLAN", doc="outer tag; 0: none", value_type=int, wide=True),
         Column("packets", "packets", "packets", "arrived since the entry was made", total=True, wide=True),
-        Column("bytes", "bytes", "bytes", total=True, wide=True),
-        Column("dropped_bytes", "dropped bytes", "bytes", total=True, wide=True),
     ),
 )  # fmt: skip
 KINDS = (POLICY, FLOW)
 
 
-async def read_rows(reading: Reading, switch: SwitchState | None) -> list[Row]:
+async def read_rows(reading: Reading) -> list[Row]:
     """Managed ports, their classes, and all flows."""
     tables = await asyncio.gather(
         reading.table(names.TABLE_PORT_LIMIT),
         reading.table(names.TABLE_POLICY),
-        *(reading.table(name, counters=True, idle=True) for name in names.TABLE_FLOW.values()),
+        *(reading.table(name, counters=True) for name in names.TABLE_FLOW.values()),
     )
     found = InForce.of(chain(*tables[:2]))
     ports, flows = await asyncio.gather(_read_ports(reading, found), _read_flows(reading, found, chain(*tables[2:])))
-    if reading.folder is not None and "store" not in reading.memory:
-        reading.memory["store"] = LoopStore(reading.folder)
     store = reading.memory.get("store")
-    classes = [_class_row(reading.switch, policy, store, switch) for _, policy in sorted(found.policies.items())]
+    if store is None and reading.folder is not None:
+        store = reading.memory["store"] = LoopStore(reading.folder)
+    classes = [_class_row(reading.switch, policy, store) for _, policy in sorted(found.policies.items())]
     return [*ports, *classes, *flows]
 
 
@@ -108,14 +95,12 @@ async def _read_ports(reading: Reading, found: InForce) -> list[Row]:
         reading.registers(names.REGISTER_PORT, ports),
         reading.registers(names.REGISTER_PORT_BYTES, ports),
     )
-    rows: list[Row] = []
+    rows, settings = list[Row](), found.ports
     for port in ports:
         counters = [passed[port], *(admitted[index] for index in cells[port])]
         packets, size = (None if one is None else one[port] for one in (waiting, waiting_bytes))
-        first = next((one for key, one in sorted(found.policies.items()) if key[0] == port), None)
         values = {
-            "qthresh_packets": first.qthresh_packets if first is not None and first.is_limited else None,
-            "capacity_packets": found.limits[port].limit_packets,
+            "capacity_packets": settings[port].limit_packets,
             "waiting_packets": packets,
             "waiting_bytes": size,
             # What was admitted and does not wait any more has left.
@@ -126,28 +111,14 @@ async def _read_ports(reading: Reading, found: InForce) -> list[Row]:
     return rows
 
 
-def _class_row(name: str, policy: Policy, store: LoopStore | None, switch: SwitchState | None) -> Row:
-    settings = store.policy(name, *policy.key) if store is not None else PolicyState()
-    port = switch.port(policy.port) if switch is not None else None
-    mode = settings.mode.value if store is not None and policy.is_limited else None
+def _class_row(name: str, policy: Policy, store: LoopStore | None) -> Row:
+    settings = store.policy(name, *policy.key) if store is not None else PolicySettings()
     values = {
-        "traffic_class": policy.traffic_class,
-        "scheme": policy.scheme.value,
-        "qthresh_packets": policy.qthresh_packets if policy.is_limited else None,
-        "weight": policy.weight if policy.is_limited else settings.weight,
-        "effective_packets": _packets(policy, encode_weight(policy.weight)),
-        "mode": mode,
-        "manual": None if mode is None else mode == "manual",
+        **policy.values,
+        "mode": settings.mode if store is not None and policy.is_limited else None,
         "k": settings.k,
     }
-    if policy.scheme is Scheme.LANES:
-        values |= {"lanes": policy.lanes.own, "why_no_lanes": None if policy.lanes.own else why_no_lanes(port)}
     return Row(policy.port, values, "policy", str(policy.traffic_class))
-
-
-def _packets(policy: Policy, weight: int) -> int | None:
-    """What a flow with this weight in 1/256 may have waiting, as the data plane multiplies it; None: drop-tail."""
-    return policy.qthresh_packets * weight >> 8 if policy.is_limited else None
 
 
 async def _read_flows(reading: Reading, found: InForce, entries: Iterable[P4TableEntry]) -> list[Row]:
@@ -156,37 +127,32 @@ async def _read_flows(reading: Reading, found: InForce, entries: Iterable[P4Tabl
     drops, waiting = await asyncio.gather(
         reading.counters(names.COUNTER_FLOW_DROPS, slots), reading.registers(names.REGISTER_FLOW, slots)
     )
-    rows, decided = list[Row](), (reading.loop or {}).get("decided", {})
+    rows: list[Row] = []
     for key, slot, flow, entry in flows:
         name, (port, traffic_class) = str(key), flow.place or (None, None)
-        policy = None if port is None or traffic_class is None else policy_in_force(found.policies, port, traffic_class)
+        policy = found.policy(*flow.place) if flow.place else None
         weight = action_of(entry)[1].get("weight") or (encode_weight(policy.weight) if policy is not None else 0)
         arrived, dropped = entry.counter_data or P4CounterData(), drops.get(slot) or P4CounterData()
-        totals = {
-            "packets": arrived.packet_count,
-            "bytes": arrived.byte_count,
-            "dropped_packets": dropped.packet_count,
-            "dropped_bytes": dropped.byte_count,
-        }
-        per_s = {total: reading.per_s((name, slot, total), value) for total, value in totals.items()}
-        offered, refused, idle_ns = per_s["bytes"], per_s["dropped_bytes"], entry.time_since_last_hit
+        offered, refused, drops_per_s = (
+            reading.per_s((name, slot, place), value)
+            for place, value in enumerate((arrived.byte_count, dropped.byte_count, dropped.packet_count))
+        )
         src, dst = key.hosts
         values: dict[str, Any] = {
-            **totals,
-            "offered_bps": None if offered is None else 8 * offered,
+            "packets": arrived.packet_count,
+            "dropped_packets": dropped.packet_count,
             "goodput_bps": None if offered is None or refused is None else 8 * max(0.0, offered - refused),
-            "drops_per_s": per_s["dropped_packets"],
-            "idle_s": None if idle_ns is None else idle_ns / 1e9,
-            **key._asdict(),
-            "protocol": key.protocol_name,
+            "drops_per_s": drops_per_s,
             "src": src,
+            "src_port": key.src_port,
             "dst": dst,
+            "dst_port": key.dst_port,
             "traffic_class": traffic_class,
             "slot": slot,
-            "why": decided.get(name),
             "waiting_packets": waiting.get(slot) if waiting is not None else None,
-            "qthresh_packets": _packets(policy, weight) if policy is not None else None,
             "weight": weight / names.WEIGHT_ONE if weight else None,
         }
+        if policy is not None and policy.is_limited:
+            values["qthresh_packets"] = policy.qthresh_packets * weight >> 8  # as the data plane multiplies it
         rows.append(Row(port, values, "flow", name))
     return rows

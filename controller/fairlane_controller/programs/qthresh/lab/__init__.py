@@ -18,15 +18,11 @@ from fairlane_topology import topology as fl_topology
 from fairlane_topology.topology import PortKey, managed_ports
 from pydantic import BeforeValidator
 
+from ..control import QthreshTopology
 from ..flows import Flow, FlowKey, parse_flow
 from ..names import CLASSES, TABLE_FLOW, Scheme, admitted_index
-from ..policies import START_QTHRESH_PACKETS
-from ..settings import ClassConfig, PolicyState
-from ..store import LoopStore
-from ..topology import QthreshOptions, QthreshTopology
-from ..wanted import QthreshPlan, SetupPlan
-from ..wanted import settings_of as settings_of_policy
-from .reactions import reaction_s
+from ..policies import START_QTHRESH_PACKETS, ConfigPlan, LoopStore, SetupPlan
+from ..settings import ClassConfig
 from .thresholds import thresholds
 
 if TYPE_CHECKING:
@@ -34,8 +30,6 @@ if TYPE_CHECKING:
 
 IDLE_NS = 1_000_000_000
 """A flow that sent nothing for so long does not send now."""
-REACTIONS = {"bw_reaction_s": "bw_bps", "t_res_reaction_s": "t_res_ms"}
-"""Metric of a run whose network changes → the measurement whose reaction it is."""
 
 
 def _threshold(value: object) -> object:
@@ -74,8 +68,7 @@ def configuration(control: scenario.Control, managed: Iterable[tuple[str, int]])
     settings, policy = settings_of(control), dict[str, Any](scheme=control.scheme)
     if control.scheme != "drop_tail":
         fixed = isinstance(control.threshold, int)
-        tuning = {"mode": "auto", "self_tuning": control.threshold == "auto"}
-        policy |= {"threshold": control.threshold} if fixed else tuning
+        policy |= {"threshold": control.threshold} if fixed else {"self_tuning": control.threshold == "auto"}
     places = [{"switch": switch, "port": port} for switch, port in managed]
     return {
         "ports": [{**place, "managed": True, "ecn": settings.ecn} for place in places],
@@ -104,8 +97,6 @@ class Part(LabPart):
         **_MEASURED,
         "l_d_bytes": Name("measured L_D", "bytes"),
         "n_c": Name("measured N_C"),
-        "bw_reaction_s": Name("from a change to a BW that has settled", "s"),
-        "t_res_reaction_s": Name("from a change to a T_res that has settled", "s"),
     }
     series_metrics: ClassVar[Mapping[str, Name]] = {**_MEASURED, "qthresh_packets": Name("Qthresh", "packets")}
     limit_series = "qthresh_packets"
@@ -141,16 +132,6 @@ class Part(LabPart):
         """A counter and its cells that together count what a port was given."""
         return COUNTER_ADMITTED, [admitted_index(port, each) for each in range(CLASSES)]
 
-    def values(self, seen: Recording) -> dict[str, float]:
-        """Metrics of a run: how long the loop takes to measure a change."""
-        changes_s = sorted({change.at_s for change in seen.scenario.changes if change.every_s is None})
-        found = {
-            metric: reaction_s(seen.loop_series(port, measured), changes_s, seen.scenario.duration_s)
-            for port in seen.managed[:1]
-            for metric, measured in REACTIONS.items()
-        }
-        return {metric: taken for metric, taken in found.items() if taken is not None}
-
     def port_values(self, seen: Recording, port: PortKey) -> dict[str, Any]:
         """What is known of a managed port: measurements, and the mean threshold."""
         values = super().port_values(seen, port)
@@ -174,7 +155,7 @@ class Part(LabPart):
         ports = {(one.name, port.port): port for one in run.switches for port in one.ports}
         states = {place: ports[place] for place in managed_ports(topology)}
         config = self.program.config_of(configuration(scenario.control, states))
-        return [SetupPlan(run, Scheme.DROP_TAIL), QthreshPlan(replace(config, states=states), run, LoopStore(None))]
+        return [SetupPlan(run, Scheme.DROP_TAIL), ConfigPlan(replace(config, states=states), run, LoopStore(None))]
 
     def control_loop(self, run: RunState, scenario: scenario.Scenario, plans: Sequence[Any]) -> QthreshTopology | None:
         """The control loop, where the scenario needs one."""
@@ -182,12 +163,12 @@ class Part(LabPart):
         control, plan = scenario.control, plans[-1]
         if not control.needs_loop:
             return None
-        plan.store.put({one.key: settings_of_policy(one, PolicyState()) for one in plan.config.sections.policies})
-        return QthreshTopology(probes=control.probes, options=QthreshOptions(keeps_counts=False), store=plan.store)
+        plan.store.write({"/".join(map(str, one.key)): one.settings for one in plan.config.sections.policies})
+        return QthreshTopology(probes=control.probes, store=plan.store)
 
-    def requests(self, weights: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def loop_options(self, weights: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """The weights that the entries of new flows get."""
-        return [{"op": "flow_weights", "rules": list(weights)}]
+        return {"flow_weights": list(weights)}
 
     def thresholds(self, control: scenario.Control, capacities: Mapping[PortKey, int]) -> dict[PortKey, int | None]:
         """In force at the zero; None with drop-tail. Raises RunError for a threshold that a port cannot have."""
