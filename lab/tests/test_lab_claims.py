@@ -276,10 +276,10 @@ def test_what_a_bound_was_before_stands_beside_its_page(tmp_path: Path) -> None:
     page = tmp_path / "pages" / f"{name}.md"
     write_pages(tmp_path / "pages")
     tables = tmp_path / "pages" / "tables"
-    assert f"1 in all: [what, when and why](tables/{name}.changes.csv)" in page.read_text()
+    assert f"[changes of bounds](tables/{name}.changes.csv)" in page.read_text()
     assert ",2026-11-21,at least 0.9,at least 0.8,it was missed\n" in (tables / f"{name}.changes.csv").read_text()
     index = (tmp_path / "pages" / "index.md").read_text()
-    assert "not run" in index
+    assert "| not run |" in index
     assert "(tables/claims.changes.csv)" in index
     assert "Q1,2026-11-26,6 to 17 %,5 to 20 %," in (tables / "claims.changes.csv").read_text()
 
