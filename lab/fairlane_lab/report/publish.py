@@ -145,7 +145,7 @@ def _index(pages: Sequence[Page], shown: Sequence[str]) -> dict[str, Content]:
     """Claims first; then our own sentences, those that are not met first, as a table."""
     sections = {section.name: section for page in pages for section in page.sections}
     judged = [each for _, section in sorted(sections.items()) for each in section.judged]
-    claims = claim_rows(judged)
+    claims = claim_rows(judged) if any(each.claim for each in judged) else []
     ours = sorted(sentences(each for each in judged if not each.claim), key=lambda row: STATES.index(row.state))
     papers = [(name, *row) for name, section in sections.items() for row in numbers_of_paper(section, section.metrics)]
     plots = {link: plot for section in sections.values() for link, plot in section.pictures.items()}

@@ -48,7 +48,8 @@ class Section(Measured):
         run = self.runs[0]
         runtime = "" if run.runtime == "sim" else f" --runtime {run.runtime}"
         seed = "" if run.summary["seed"] == 1 else f" --seed {run.summary['seed']}"
-        return f"fairlane lab run {self.name}{runtime}{seed}"
+        file = run.copy.name if run.copy and self.name not in experiment_names() else self.name
+        return f"fairlane lab run {file}{runtime}{seed}"
 
     @property
     def drawn(self) -> str:
