@@ -170,7 +170,7 @@ def test_a_question_has_the_experiments_that_answer_it_on_one_page(results: Path
     assert "`fairlane lab run mine`" in text
     assert "| mine | sim | 7 |" in text
     assert "[Which is it?](both.md) | 2 |" in index.read_text()
-    assert "](both.md#qthresh-table1)" in index.read_text()
+    assert "[qthresh-table1](#qthresh-table1)" in text
     assert "(plots/mine-goodput.svg)" in index.read_text()
 
 
