@@ -34,7 +34,7 @@ from fairlane_controller.program.reading import BatchReading
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.events import EVENTS_FILE
 from fairlane_controller.switch.client import Endpoint
-from fairlane_controller.switch.tracing import Trace
+from fairlane_controller.switch.tracing import Trace, trace
 from fairlane_controller.web.hub import Feed
 from fairlane_controller.web.server import Listen, page_app, served
 from live_page import chromium, needs_browser
@@ -141,10 +141,10 @@ def test_the_picture_of_watch(recorded: Recorded, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("wired_switch", ["embedded"], indirect=True)
 def test_the_picture_of_a_trace(wired_switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a packet without a route; the switch's clock, which the program reads, is shown as 0."""
-    console, ask = terminal(150), trace_cli.trace
+    console = terminal(150)
 
     async def at_zero(endpoint: Endpoint, port: int, frame: bytes) -> Trace:
-        found = await ask(endpoint, port, frame)
+        found = await trace(endpoint, port, frame)
         text = json.dumps({**found, "time_ns": 0})
         return json.loads(text.replace(hex(int(found["time_ns"]) // 1000), "0x0"))
 
