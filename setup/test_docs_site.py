@@ -75,7 +75,7 @@ def test_the_reference_is_made_from_the_code(site: Path) -> None:
 
 
 def cited() -> Iterator[tuple[str, str, str]]:
-    """(page, page of the results, number) of each number that a page on a paper cites from docs/results."""
+    """(page, experiment, number) of each number that a page on a paper cites from docs/results."""
     for page in sorted((DOCS / "concepts").glob("*.md")):
         heads: list[str] = []
         for line in page.read_text(encoding="utf-8").splitlines():
@@ -84,7 +84,7 @@ def cited() -> Iterator[tuple[str, str, str]]:
                 continue
             cells = [cell.strip() for cell in line.strip("|").split("|")]
             heads = heads or cells
-            source = re.search(r"\(\.\./results/([\w-]+\.md)\)", line)
+            source = re.search(r"\(\.\./results/[\w-]+\.md#([\w-]+)\)", line)
             for head, cell in zip(heads, cells, strict=True):
                 if source and cell and head in ("sim", "kernel", "Mininet"):
                     yield page.name, source[1], cell
@@ -93,13 +93,10 @@ def cited() -> Iterator[tuple[str, str, str]]:
 def test_cited_numbers_are_those_of_the_results() -> None:
     found = list(cited())
     assert len(found) > 10
-    for page, source, number in found:
-        name = source.removesuffix(".md")
+    for page, name, number in found:
         tables = [DOCS / "results" / "tables" / f"{name}.{kind}.csv" for kind in ("numbers", "bounds")]
-        text = "\n".join(path.read_text(encoding="utf-8") for path in (DOCS / "results" / source, *tables))
-        assert re.search(rf"[|(,\"] ?{re.escape(number)}[ |(,\"\n]", text), (
-            f"{page} cites {number}, which {source} does not have"
-        )
+        text = "\n".join(path.read_text(encoding="utf-8") for path in tables)
+        assert re.search(rf"[(,\"] ?{re.escape(number)}[ (,\"\n]", text), f"{page} cites {number}, which {name} has not"
 
 
 def test_the_numbers_of_the_readme_are_those_of_the_demo() -> None:

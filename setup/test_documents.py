@@ -216,8 +216,6 @@ def test_the_program_that_the_documents_show_is_the_example() -> None:
     example = (ROOT / "docs" / "examples" / "droptail" / "program.py").read_text()
     text = (ROOT / "docs" / "programs.md").read_text()
     assert example[example.index("from typing") :] in text
-    example = (ROOT / "docs" / "examples" / "shortwait" / "program.py").read_text()
-    assert example[example.index("    def decide(") :] in (ROOT / "docs" / "tutorial-new-scheme.md").read_text()
     example = (ROOT / "docs" / "examples" / "talkers" / "program.py").read_text()
     assert example[example.index("class Talker(") : example.index("class Talkers(")].rstrip() in text
 

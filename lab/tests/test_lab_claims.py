@@ -18,7 +18,7 @@ from fairlane_lab.definition.claims import Claim, ClaimBound, read_claims
 from fairlane_lab.definition.extend import read_source, shown
 from fairlane_lab.definition.judging import Expectation, PaperFigure, Relative
 from fairlane_lab.definition.papers import numbers_of
-from fairlane_lab.paths import EXPERIMENTS
+from fairlane_lab.paths import EXPERIMENTS, RESULTS_PAGES
 from fairlane_lab.report.archive import archive_run
 from fairlane_lab.report.judged import Answer, Judged, claim_rows
 from fairlane_lab.report.publish import write_pages
@@ -276,12 +276,15 @@ def test_what_a_bound_was_before_stands_beside_its_page(tmp_path: Path) -> None:
     page = tmp_path / "pages" / f"{name}.md"
     write_pages(tmp_path / "pages")
     tables = tmp_path / "pages" / "tables"
-    assert f"1 in all: [what, when and why](tables/{name}.changes.csv)" in page.read_text()
+    assert f"[changes of bounds](tables/{name}.changes.csv)" in page.read_text()
     assert ",2026-11-21,at least 0.9,at least 0.8,it was missed\n" in (tables / f"{name}.changes.csv").read_text()
-    index = (tmp_path / "pages" / "index.md").read_text()
-    assert "not run" in index
+    assert "paper" not in (tmp_path / "pages" / "index.md").read_text().splitlines()[1], (
+        "none of its experiments is there"
+    )
+    index = (RESULTS_PAGES / "index.md").read_text()
+    assert "| not run |" in index
     assert "(tables/claims.changes.csv)" in index
-    assert "Q1,2026-11-26,6 to 17 %,5 to 20 %," in (tables / "claims.changes.csv").read_text()
+    assert "Q1,2026-11-26,6 to 17 %,5 to 20 %," in (RESULTS_PAGES / "tables" / "claims.changes.csv").read_text()
 
 
 def test_steps_of_a_relative_column_are_relative_to_the_step_before() -> None:

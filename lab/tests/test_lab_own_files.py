@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from fairlane_lab.cli import app
 from fairlane_lab.definition import ExperimentError, Selection, expand, load
 from fairlane_lab.paths import REPOSITORY
+from fairlane_lab.report.archive import archive_run
 from fairlane_lab.runners.sim import run
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
 from fairlane_lab.sweep.runners import SIM, local_executor
@@ -129,6 +132,32 @@ def test_the_example_runs_in_processes_of_its_own(tmp_path: Path) -> None:
     summary = json.loads(done.stdout)
     refused = {point["params"]["limit"]: point["metrics"]["refused"] for point in summary["points"]}
     assert refused[5] > refused[10] > refused[40] > 0
+
+
+def test_a_run_with_a_program_in_a_folder_has_a_page_wherever_it_is_made(tmp_path: Path) -> None:
+    """In processes that have not loaded the program: its copy lies beside the runs, in the archive too."""
+    pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
+    shutil.copytree(REPOSITORY / "docs" / "examples" / "droptail", tmp_path / "mine")
+    file, results, out = tmp_path / "mine" / "experiment.toml", tmp_path / "results", tmp_path / "pages"
+
+    def lab(*arguments: object) -> None:
+        command = [sys.executable, "-c", "from fairlane_lab.cli import app; app()", *map(str, arguments)]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    lab("run", file, "--set", "limit=5", "--repeats", 2, "--no-plots", "--results", results)
+    shutil.rmtree(tmp_path / "mine")
+    run = results / "droptail-limit" / "latest"
+    lab("report", run, "--out", out)
+    text = (out / "droptail-limit.md").read_text()
+    assert "`fairlane lab run experiment.toml`" in text
+    assert "refused (packets)" in text
+    archive_run(run, out / "data")
+    shutil.rmtree(results)
+    code = "import pathlib, sys; from fairlane_lab.report.publish import write_pages; write_pages(pathlib.Path(sys.argv[1]))"
+    subprocess.run([sys.executable, "-c", code, str(out)], check=True, cwd=tmp_path, timeout=200)
+    assert "refused (packets)" in (out / "droptail-limit.md").read_text()
+    assert "# Results" in (out / "index.md").read_text()
 
 
 def test_the_law_of_a_program_in_a_folder_runs_in_virtual_time(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import shutil
 from math import isnan
 from pathlib import Path
@@ -13,7 +15,8 @@ import pytest
 from fairlane_lab.cli import app
 from fairlane_lab.definition import Definition, load, load_text
 from fairlane_lab.paths import RESULTS_PAGES
-from fairlane_lab.report import archive, publish, run_folder
+from fairlane_lab.problems import ExperimentError
+from fairlane_lab.report import archive, publish, run_folder, section
 from fairlane_lab.report.archive import archive_run, is_stale, numbers_problem, open_archived, open_measured
 from fairlane_lab.report.publish import find_differing_pages, make_pages, round_coordinates, write_pages
 from fairlane_lab.report.run_folder import open_run
@@ -56,7 +59,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An archive with one experiment in two runtimes, which is the only one there is."""
     text = (FILES / "qthresh-table1.toml").read_text()
     definition = load_text(text, "qthresh-table1.toml")
-    for module in (publish, archive, run_folder):
+    for module in (publish, archive, run_folder, section):
         monkeypatch.setattr(module, "experiment_names", lambda: [definition.experiment.name])
 
     def load_it(_name: str) -> Definition:
@@ -121,55 +124,98 @@ def test_what_is_cut_off_is_not_archived(tmp_path: Path) -> None:
 
 
 def test_a_page_has_bounds_numbers_pictures_and_where_they_come_from(results: Path) -> None:
-    (index, _, page) = write_pages(results)
+    (index, page) = write_pages(results)
     text = page.read_text()
     assert "| sim | 7 |" in text
     assert "](data/" in text
     for table in ("bounds", "numbers"):
-        assert f"](tables/{page.stem}.{table}.csv)" in text
+        assert f"[{table}](tables/{page.stem}.{table}.csv)" in text
         assert len((results / "tables" / f"{page.stem}.{table}.csv").read_text().splitlines()) > 4
     for link in {part.split(")")[0] for part in text.split("](plots/")[1:]}:
         assert (results / "plots" / link).read_text().startswith("<?xml")
-    assert f"({page.name})" in index.read_text()
+    assert f"({page.name}" in index.read_text()
     assert find_differing_pages(results) == []
 
 
-def test_an_experiment_of_one_s_own_has_its_page_and_its_line_in_the_index(results: Path, tmp_path: Path) -> None:
+def add_mine(results: Path, folder: Path, repeats: int) -> None:
+    """An experiment of one's own in the archive, beside the one that is there."""
     text = (FILES / "qthresh-table1.toml").read_text().replace('name = "qthresh-table1"', 'name = "mine"')
-    archive_run(make_folder(tmp_path / "mine", text, repeats=7), results / "data")
-    index, _, mine, _ = write_pages(results)
-    assert "[mine](mine.md)" in index.read_text()
+    archive_run(make_folder(folder, text, repeats=repeats), results / "data")
+
+
+def test_an_experiment_of_one_s_own_has_its_page_and_its_line_in_the_index(results: Path, tmp_path: Path) -> None:
+    add_mine(results, tmp_path / "mine", 7)
+    index, mine, _ = write_pages(results)
+    assert "](mine.md) | 1 |" in index.read_text()
     assert "lab/experiments/mine.toml" not in mine.read_text()
     assert "| sim | 7 |" in mine.read_text()
     assert find_differing_pages(results) == []
 
 
-def test_the_lists_of_the_index_have_what_its_table_counts(tmp_path: Path, results: Path) -> None:
-    """With few runs too: what they cannot decide is a list of its own."""
-    text = (FILES / "qthresh-table1.toml").read_text().replace('name = "qthresh-table1"', 'name = "mine"')
-    archive_run(make_folder(tmp_path / "mine", text, repeats=3), results / "data")
-    text = make_pages(results, draws=False)["hypotheses.md"]
-    heads, _, numbers = [line.strip("| ").split("|") for line in text.splitlines() if line.startswith("|")][:3]
-    counted = {head.strip(): int(number) for head, number in zip(heads, numbers, strict=True)}
-    assert counted["too few by design"] > 0
-    assert sum(counted.values()) == 2 * counted["sentences"]
-    for head in ("Undecided", "Too few by design", "Not met"):
-        assert f"## {head}: {counted[head.lower()]}\n" in text
-        listed = text.partition(f"## {head}: ")[2].partition("\n## ")[0]
-        assert sum(line.startswith("| [") for line in listed.splitlines()) == counted[head.lower()]
+QUESTION = """pictures = ["mine-goodput"]
+[[pages]]
+name = "both"
+question = "Which is it?"
+experiments = ["mine", "qthresh-table1", "not-archived"]
+"""
+
+
+def test_a_question_has_the_experiments_that_answer_it_on_one_page(results: Path, tmp_path: Path) -> None:
+    add_mine(results, tmp_path / "mine", 7)
+    (results / "pages.toml").write_text(QUESTION)
+    index, both = write_pages(results)
+    text = both.read_text()
+    assert (both.name, text.splitlines()[1]) == ("both.md", "# Which is it?")
+    assert [text.count(f'<a id="{name}"></a>') for name in ("mine", "qthresh-table1", "not-archived")] == [1, 1, 0]
+    assert "`fairlane lab run mine`" in text
+    assert "| mine | sim | 7 |" in text
+    assert "[Which is it?](both.md) | 2 |" in index.read_text()
+    assert "[qthresh-table1](#qthresh-table1)" in text
+    assert "(plots/mine-goodput.svg)" in index.read_text()
+
+
+def test_a_file_of_questions_with_an_unknown_key_is_refused(results: Path) -> None:
+    (results / "pages.toml").write_text(QUESTION + "more = 1\n")
+    with pytest.raises(ExperimentError, match=r"(?s)pages\.toml.*more"):
+        write_pages(results)
+
+
+def test_the_papers_numbers_and_ours_are_a_picture_and_a_table(results: Path) -> None:
+    index = write_pages(results)[0].read_text()
+    assert "(plots/paper.svg)" in index
+    rows = (results / "tables" / "paper.csv").read_text().splitlines()
+    assert rows[0] == "experiment,point,metric,runtime,paper,measured"
+    assert len(rows) > 8
+    drawn = (results / "plots" / "paper.svg").read_text()
+    for word in ("measured / paper", "qthresh-table1", "sim", "Mininet"):
+        assert word in drawn
+
+
+def test_our_own_sentences_are_a_table_that_the_index_counts(tmp_path: Path, results: Path) -> None:
+    """With few runs too: what they cannot decide is a number of its own."""
+    add_mine(results, tmp_path / "mine", 3)
+    texts = make_pages(results)
+    with io.StringIO(str(texts["tables/hypotheses.csv"])) as file:
+        worst = [row["worst"] for row in csv.DictReader(file)]
+    assert f"are asked {len(worst)} sentences of our own" in str(texts["index.md"])
+    assert worst.count("too few by design") > 0
+    for state in set(worst):
+        assert f"{worst.count(state)} {state}" in str(texts["index.md"])
 
 
 def test_whatever_is_changed_by_hand_is_found(results: Path) -> None:
-    (_, _, page) = write_pages(results)
+    (_, page) = write_pages(results)
     page.write_text(page.read_text().replace("| sim | 7 |", "| sim | 70 |", 1))
     (results / "extra.md").write_text("more")
     (results / "tables" / "extra.numbers.csv").write_text("1")
-    picture = next((results / "plots").glob("*.svg"))
+    picture = results / "plots" / "paper.svg"
     picture.write_text(picture.read_text().replace("data ", "data 0", 1))
-    assert find_differing_pages(results) == ["extra.md", page.name, "tables/extra.numbers.csv", f"plots/{picture.name}"]
+    (results / "plots" / "extra.svg").write_text("<svg/>")
+    found = ["extra.md", "plots/extra.svg", "plots/paper.svg", page.name, "tables/extra.numbers.csv"]
+    assert find_differing_pages(results) == found
     write_pages(results)
     assert find_differing_pages(results) == []
-    assert not (results / "extra.md").exists()
+    assert not any((results / name).exists() for name in ("extra.md", "plots/extra.svg"))
     assert not (results / "tables" / "extra.numbers.csv").exists()
 
 
@@ -177,7 +223,7 @@ def test_a_picture_is_drawn_again_only_for_other_data(results: Path) -> None:
     write_pages(results)
     picture = next((results / "plots").glob("*.svg"))
     drawn = picture.stat().st_mtime_ns
-    make_pages(results)
+    write_pages(results)
     assert picture.stat().st_mtime_ns == drawn
 
 

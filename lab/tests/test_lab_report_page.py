@@ -14,8 +14,9 @@ from fairlane_lab.definition.strict import Between
 from fairlane_lab.report import RunFolderError, newest_folders
 from fairlane_lab.report.differences import find_differences, fitting_notes
 from fairlane_lab.report.judged import Judged, judge
-from fairlane_lab.report.publish import Page, make_report
+from fairlane_lab.report.publish import make_report
 from fairlane_lab.report.run_folder import Measured, Point, gather
+from fairlane_lab.report.section import Section
 from fairlane_lab.run_result import RunResult
 from fairlane_lab.scenario import Scenario
 from report_folders import Runtime, invented, make_folder, text_of
@@ -60,7 +61,7 @@ def test_every_picture_and_every_run_that_the_page_names_is_there(page: Path) ->
 def test_paper_sim_and_mininet_are_side_by_side(folders: list[Path], page: Path) -> None:
     (measured,) = gather(folders)
     assert [run.runtime for run in measured.runs] == ["sim", "mininet"]
-    table = Page(measured.definition, measured.runs).numbers
+    table = Section(measured.definition, measured.runs).numbers
     assert table.heads[0] == "goodput, reno (kbit/s)"
     first = next(place for place, row in enumerate(table.rows) if row.point == "2M-2ms")
     rows = table.rows[first : first + 3]

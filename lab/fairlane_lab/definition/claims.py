@@ -11,14 +11,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal
 
-from fairlane_controller.documents import DocumentError, parse_toml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from fairlane_lab.definition.extend import shown
+from fairlane_lab.definition.extend import read_as
 from fairlane_lab.definition.judging import Changed, Expectation
 from fairlane_lab.definition.strict import Scalar, Strict
 from fairlane_lab.paths import CLAIMS
-from fairlane_lab.problems import ExperimentError, Problem, pydantic_problems
 
 
 class ClaimBound(Expectation):
@@ -123,12 +121,7 @@ class _File(Strict):
 @lru_cache(maxsize=4)
 def read_claims(path: Path = CLAIMS) -> tuple[Claim, ...]:
     """Every claim, in the file's order. Raises ExperimentError with all that is wrong."""
-    try:
-        return _File.model_validate(parse_toml(path.read_text(encoding="utf-8"))).claims
-    except (OSError, DocumentError) as error:
-        raise ExperimentError(shown(path), [Problem("", str(error))]) from None
-    except ValidationError as error:
-        raise ExperimentError(shown(path), pydantic_problems(error, _File)) from None
+    return read_as(path, _File).claims
 
 
 def bounds_of(experiment: str) -> list[ClaimBound]:

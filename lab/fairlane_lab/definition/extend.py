@@ -15,18 +15,20 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fairlane_controller.documents import DocumentError, is_file, parse_toml
+from pydantic import BaseModel, ValidationError
 
 from fairlane_lab.definition.strict import is_array, is_table
 from fairlane_lab.paths import EXPERIMENTS
-from fairlane_lab.problems import ExperimentError, Problem, place, unknown
+from fairlane_lab.problems import ExperimentError, Problem, place, pydantic_problems, unknown
 
 _NOT_INHERITED_KEYS = ("name", "also")
 _STEP = re.compile(r'[^.\[\]"]+|"[^"]*"')
 
 Document = dict[str, Any]
+Model = TypeVar("Model", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,16 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ExperimentError(shown(path), [Problem("", f"cannot be read: {error}")]) from None
+
+
+def read_as(path: Path, model: type[Model]) -> Model:
+    """A TOML file as a model. Raises ExperimentError with all that is wrong."""
+    try:
+        return model.model_validate(parse_toml(path.read_text(encoding="utf-8")))
+    except (OSError, DocumentError) as error:
+        raise ExperimentError(shown(path), [Problem("", str(error))]) from None
+    except ValidationError as error:
+        raise ExperimentError(shown(path), pydantic_problems(error, model)) from None
 
 
 def shown(path: Path) -> str:

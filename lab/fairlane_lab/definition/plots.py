@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, ValidationInfo
 
 from fairlane_lab.definition.metric import MetricText, check_metric
-from fairlane_lab.definition.names import GROUP_METRICS, SERIES_METRICS, TRANSFER_METRICS
+from fairlane_lab.definition.names import GROUP_METRICS, RUN_METRICS, SERIES_METRICS, TRANSFER_METRICS
 from fairlane_lab.definition.strict import Known, Parameter, ParameterOrGroup, Strict, Where
 from fairlane_lab.problems import unknown
 
@@ -46,11 +46,19 @@ class Bars(_Plot):
     paper: bool = True
 
 
+def _of_lines(name: str, info: ValidationInfo) -> str:
+    known = info.context
+    if isinstance(known, Known) and name not in known.values and name not in RUN_METRICS:
+        raise ValueError(unknown("parameter", name, sorted(known.values)))
+    return name
+
+
 class Lines(_Plot):
-    """Lines over a parameter: one for each value of `by`; a panel for each value of `panel`."""
+    """Lines over a parameter, or points over a metric: one for each value of `by`; a panel for each value of `panel`."""
 
     kind: Literal["lines"]
-    x: Parameter
+    x: Annotated[str, AfterValidator(_of_lines)]
+    """A parameter, or a metric of a run."""
     y: list[MetricText] | MetricText
     """A metric, or several (one panel above the other)."""
     by: ParameterOrGroup | None = None

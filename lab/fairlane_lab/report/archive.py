@@ -5,6 +5,7 @@
 
     NAME.RUNTIME.runs.parquet     a row a run; in the file's metadata, under `fairlane`, what was run, when and with what, and of
                                   an experiment that is not in lab/experiments its definition: JSON, by zlib, in base 64
+    NAME.RUNTIME.inputs           of such an experiment the files that decided its runs, its own program among them
     NAME.RUNTIME.series.parquet   only what the experiment's plots draw; so are `flows` and `transfers`
 
 Measured numbers have seven digits. Points and verdicts are not kept: they come from the rows and from the experiment's file as it is now.
@@ -15,6 +16,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import shutil
 import zlib
 from pathlib import Path
 from typing import Any, cast
@@ -29,9 +31,9 @@ from fairlane_lab.definition.loading import Definition
 from fairlane_lab.definition.names import LIMIT_SERIES, RUNTIMES, TRANSFER_METRICS
 from fairlane_lab.definition.plots import Cdf, Series
 from fairlane_lab.definition.strict import Runtime
-from fairlane_lab.inputs import configuration
+from fairlane_lab.inputs import COPIES, configuration
 from fairlane_lab.paths import digest_files
-from fairlane_lab.report.run_folder import Measured, RunFolder, definition_of, open_run
+from fairlane_lab.report.run_folder import Measured, RunFolder, copy_of, definition_of, open_run
 from fairlane_lab.results import tables
 from fairlane_lab.results.metadata import origin_problem
 from fairlane_lab.results.summary import read_rows, summary_of
@@ -56,6 +58,8 @@ def archive_run(folder: Path, data: Path) -> Path:
     about = {name: run.summary[name] for name in KEPT if name in run.summary}
     if run.experiment not in experiment_names():
         about["definition"] = run.definition
+        if run.copy and run.copy.is_file():
+            shutil.copytree(run.path / COPIES, data / f"{run.experiment}.{run.runtime}.{COPIES}", dirs_exist_ok=True)
     data.mkdir(parents=True, exist_ok=True)
     stem = f"{run.experiment}.{run.runtime}"
     for older in archive_files(data, stem):
@@ -107,7 +111,11 @@ def archived_definitions(data: Path) -> list[Definition]:
     Raises ExperimentError for a file with errors.
     """
     paths = {path.name.split(".")[0]: path for path in sorted(data.glob("*.runs.parquet"))}
-    found = (definition_of(name, _about(path).get("definition")) for name, path in sorted(paths.items()))
+    found: list[Definition | None] = []
+    for name, path in sorted(paths.items()):
+        about = _about(path)
+        copy = copy_of(data, path.name.removesuffix("runs.parquet"), about.get("metadata", {}))
+        found.append(definition_of(name, about.get("definition"), copy))
     return [definition for definition in found if definition]
 
 

@@ -91,6 +91,15 @@ def _pairs(experiment: Measured, points: dict[str, Point], metric: str) -> Itera
             yield measured, reference, spreads[measured], spreads[reference]
 
 
+def numbers_of_paper(experiment: Measured, metrics: Sequence[str]) -> Iterator[tuple[str, str, str, float, float]]:
+    """Point, metric, runtime, the paper's value, and the measured one, both in the metric's own unit."""
+    for metric in metrics:
+        for name, points in experiment.points().items():
+            for runtime, against, spread, reference in _pairs(experiment, points, metric):
+                if against == "paper":
+                    yield name, metric, runtime, reference.value, spread.value
+
+
 def difference_interval(measured: Spread, reference: Spread) -> tuple[float, float]:
     """95 % interval of `measured` less `reference`, from those of both (MOVER: Zou and Donner 2008)."""
     apart = measured.value - reference.value

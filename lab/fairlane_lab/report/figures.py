@@ -116,6 +116,28 @@ def picture(plot: Plot, runs: Sequence[RunFolder]) -> p9.ggplot:
     return kinds[plot.kind](plot, runs)
 
 
+def draw_ratios(rows: Iterable[tuple[str, str, str, str, float, float]]) -> Figure:
+    """Measured numbers over those of the papers, a row of dots for each experiment. The caller closes the figure.
+
+    `rows`: experiment, point, metric, runtime, the paper's value, the measured one.
+    """
+    columns = ["experiment", "point", "metric", "label", "paper", "measured"]
+    data = pd.DataFrame(rows, columns=columns).query("paper > 0 and measured > 0")
+    data = data.assign(panel="", runtime="", ratio=data["measured"] / data["paper"])
+    data = _in_order(data.sort_values("label", key=lambda each: each.map(RUNTIMES.index), kind="stable"), "label")
+    data["label"] = data["label"].cat.rename_categories(lambda each: labels.value_label("runtime", each))
+    data = _in_order(data.sort_index(), "experiment", "panel", "runtime")
+    names = list(data["experiment"].cat.categories)
+    return _chart(
+        data,
+        p9.aes("ratio", "experiment", color="label", fill="label", shape="label"),
+        p9.geom_vline(xintercept=1, color=PALE),
+        p9.geom_jitter(width=0, height=0.25, random_state=1, size=1.4, alpha=0.7),
+        p9.scale_y_discrete(limits=names[::-1]),
+        *_layout(data.assign(y=1.0), "measured / paper", "", [], 0.26 * len(names) + 0.6, own=False),
+    ).draw()
+
+
 def colours(values: Iterable[str]) -> dict[str, str]:
     """A colour for each value, none twice: the fixed ones first, the rest in the palette's order; a scale of colours where there are more."""
     names = list(dict.fromkeys(values))
@@ -226,7 +248,7 @@ def _measured(
     for run in runs:
         for point in run.select(plot.where):
             for label, metric in metrics_of(run, point):
-                where = {"panel": panels.title(point), "metric": metric, "label": label, "x": point.params.get(plot.x)}
+                where = {"panel": panels.title(point), "metric": metric, "label": label, "x": _at(point, plot.x)}
                 where |= {"runtime": labels.value_label("runtime", run.runtime), "rate": point.params.get("rate_bps")}
                 if spread := point.get(metric):
                     ends = {"y": spread.value, "lo": spread.lo, "hi": spread.hi, "is_range": spread.is_range}
@@ -237,6 +259,12 @@ def _measured(
     if data.empty or data["source"].notna().all():
         raise NothingToDrawError("no point of the run matches this plot")
     return _in_order(data, "panel", "label", "runtime")
+
+
+def _at(point: Point, x: str) -> Any:
+    """Where a point lies on the x axis: its parameter, or its metric as it is shown."""
+    measured = None if x in point.params else point.get(x)
+    return measured.value * labels.name_of(x).scale if measured else point.params.get(x)
 
 
 def _paper(data: pd.DataFrame, filled: p9.aes | None = None) -> tuple[list[Any], list[str]]:

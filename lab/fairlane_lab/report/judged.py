@@ -161,9 +161,18 @@ class Answer:
     early: bool = False
     """Whether runs are older than the bound."""
 
+    @property
+    def _marked(self) -> str:
+        return f"{self.state}†" if self.early else self.state
+
+    @property
+    def short(self) -> str:
+        """`met 7.6 %`; `-` where it was not run, or not all of it."""
+        return "-" if self.state == NOT_RUN else f"{self._marked} {self.value or '(nothing qualifies)'}"
+
     def __str__(self) -> str:
         """`met: 7.6 % (7.1 to 7.9) [2M-2ms], n = 20; 4 bounds`; `met†`: by runs that are older than the bound."""
-        state = f"{self.state}†" if self.early else self.state
+        state = self._marked
         if self.state == NOT_RUN:
             return f"{state}: {self.met} of {self.of} bounds met" if self.of else self.state
         interval = f" ({self.interval.partition(',')[0]})" if self.interval else ""  # the rest says why it has no width

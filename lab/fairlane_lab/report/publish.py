@@ -1,248 +1,238 @@
 # SPDX-License-Identifier: Apache-2.0
 # pyright: reportUnknownMemberType=false
-"""Pages in Markdown, one an experiment: those of docs/results from the archive, with the claims of the papers and our own hypotheses, and those of run folders."""
+"""Pages in Markdown: those of docs/results from the archive, one a question, the claims of the papers first; and those of run folders, one an experiment."""
 
 from __future__ import annotations
 
-import csv
+import hashlib
 import io
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import matplotlib.pyplot as plt
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from matplotlib.figure import Figure
 
 from fairlane_lab.definition import Definition, experiment_names
-from fairlane_lab.definition.claims import ClaimBound
-from fairlane_lab.definition.draws import draws_of
-from fairlane_lab.definition.judging import Changed
+from fairlane_lab.definition.extend import read_as
 from fairlane_lab.definition.names import RUNTIMES
-from fairlane_lab.definition.plots import Plot
+from fairlane_lab.definition.strict import Strict
 from fairlane_lab.paths import RESULTS_DATA, digest_files
 from fairlane_lab.report import labels
 from fairlane_lab.report.archive import archived_definitions, digest, is_stale, open_measured
-from fairlane_lab.report.differences import find_differences
-from fairlane_lab.report.figures import draw, save
-from fairlane_lab.report.judged import STATES, Judged, Sentence, claim_rows, judge, sentences
-from fairlane_lab.report.run_folder import Measured, gather
-from fairlane_lab.report.tables import Numbers, main_metrics, numbers
+from fairlane_lab.report.differences import numbers_of_paper
+from fairlane_lab.report.figures import draw, draw_ratios, save
+from fairlane_lab.report.judged import NOT_RUN, STATES, ClaimRow, Sentence, claim_rows, sentences
+from fairlane_lab.report.run_folder import gather
+from fairlane_lab.report.section import PLOTS, TABLES, Section, changes_csv, one_line, to_csv
 
-PLOTS = "plots"
 DATA = RESULTS_DATA.name
-TABLES = "tables"
+QUESTIONS = "pages.toml"
+"""Beside the archive: the question of each page, and the experiments that answer it."""
+RATIOS = f"{PLOTS}/paper.svg"
 _TAG = re.compile(r"<[^>]+>")
 _LONG_NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d{3,}(?![\w.])")
 ROWS_SHOWN = 12
-"""Numbers of an experiment that stand on its page; all are in its table's file."""
+"""Numbers of an experiment that stand on its page, of docs/results half as many; all are in its table's file."""
+
+
+class Question(Strict):
+    """A page of several experiments."""
+
+    name: str
+    question: str
+    experiments: tuple[str, ...]
+
+
+class Questions(Strict):
+    """The file `QUESTIONS`; an experiment that it does not name has a page of its own."""
+
+    pages: tuple[Question, ...] = ()
+    pictures: tuple[str, ...] = ()
+    """EXPERIMENT-PLOT: what the index shows."""
 
 
 @dataclass(frozen=True)
-class Page(Measured):
-    """What the template of an experiment's page gets."""
+class Page:
+    """A question, and the experiments that answer it."""
 
-    data: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Runtime → where its runs are, as a link."""
-    root: Path = Path()
-    """The folder of the page; its pictures are in `PLOTS` below."""
-    digest: str = ""
-    """Of the data: a picture that was drawn from other data is drawn anew; empty: none is drawn."""
-    stale: tuple[str, ...] = ()
-    """Runtimes that were measured before the experiment's file changed."""
-    is_archived: bool = False
+    name: str
+    question: str
+    sections: Sequence[Section]
 
     @property
-    def is_known(self) -> bool:
-        """Whether its file is one of lab/experiments."""
-        return self.is_archived and self.name in experiment_names()
+    def is_archived(self) -> bool:
+        """Whether it is one of docs/results."""
+        return self.sections[0].is_archived
 
     @property
-    def drawn(self) -> str:
-        """What differs from run to run."""
-        return draws_of(self.definition.document).text()
-
-    @cached_property
-    def metrics(self) -> list[str]:
-        """The main metrics of the newest run, then what the paper has numbers of."""
-        newest = self.newest
-        there = {metric for run in self.runs for point in run.points for metric in point.metrics}
-        paper = [metric for entry in newest.paper for metric in entry.values if metric in there]
-        return list(dict.fromkeys([*main_metrics(newest), *paper]))
-
-    @cached_property
-    def numbers(self) -> Numbers:
-        """The table of paper and runtimes."""
-        return numbers(self.points(), self.newest, self.metrics, intervals=True)
-
-    @cached_property
-    def pictures(self) -> list[tuple[Plot, str]]:
-        """Each plot with the link to its picture."""
-        plots = [plot for plot in self.newest.plots if any(run.select(plot.where) for run in self.runs)]
-        return [(plot, self._picture(plot)) for plot in plots]
-
-    @cached_property
-    def causes(self) -> list[tuple[str, str]]:
-        """Causes of differences, each with the comparisons that it explains; an empty cause: nothing explains them. What lies within the spread of the repeats is none."""
-        found: dict[str, dict[str, list[str]]] = {}
-        for line in find_differences(self, self.metrics):
-            against = "the paper" if line.against == "paper" else _runtime(line.against)
-            points = f"{labels.name_of(line.metric).label} {len(line.shares)} of {line.compared}"
-            for cause in () if line.in_spread else line.notes or ("",):
-                compared = found.setdefault(cause, {}).setdefault(f"{_runtime(line.measured)} against {against}", [])
-                compared.append(points)
-        return [
-            (cause, "; ".join(f"{compared}: {', '.join(points)}" for compared, points in where.items()))
-            for cause, where in found.items()
-        ]
-
-    @property
-    def remarks(self) -> list[str]:
-        """Notes on the experiment that explain no difference."""
-        return [note.text for note in self.definition.experiment.notes if note.is_remark]
-
-    @cached_property
-    def judged(self) -> list[Judged]:
-        """Every bound in every runtime in which it is asked."""
-        return judge(self)
-
-    @cached_property
     def sentences(self) -> list[Sentence]:
-        """What the experiment asks, a row for each sentence."""
-        return sentences(self.judged)
+        """What all its experiments ask."""
+        return [row for section in self.sections for row in section.sentences]
 
     @property
-    def whys(self) -> dict[str, list[str]]:
-        """Why sentences are not met, as far as it is known, each reason with its sentences."""
+    def drawn(self) -> dict[str, list[str]]:
+        """What differs from run to run → the experiments in which it does."""
         found: dict[str, list[str]] = {}
-        for row in self.sentences:
-            if row.why:
-                found.setdefault(row.why, []).append(row.text)
+        for section in self.sections:
+            found.setdefault(section.drawn, []).append(section.name)
         return found
 
-    @property
-    def changed(self) -> list[tuple[str, Changed]]:
-        """Every bound of its own that was changed after it was measured, and how."""
-        expect = self.definition.experiment.expect
-        return [(each.text, change) for each in expect if not isinstance(each, ClaimBound) for change in each.changed]
+    def files(self) -> dict[str, Content]:
+        """The page with its tables and pictures."""
+        files: dict[str, Content] = {f"{self.name}.md": _render("page.md.j2", page=self)}
+        for section in self.sections:
+            files |= section.tables
+            for link, plot in section.pictures.items():
+                files[link] = Picture(section.digest, partial(draw, plot, section.runs))
+        return files
 
-    def texts(self) -> dict[str, str]:
-        """The page and, as CSV, all its numbers, bounds and their changes, by the file's name."""
-        rows = ((row.point, row.source, row.runs, *row.cells) for row in self.numbers.rows)
-        written = {
-            f"{self.name}.md": _render("experiment.md.j2", page=self),
-            f"{TABLES}/{self.name}.numbers.csv": _csv(("point", "in", "n", *self.numbers.heads), rows),
-            f"{TABLES}/{self.name}.bounds.csv": _bounds_csv(self.judged),
-        }
-        return written | ({f"{TABLES}/{self.name}.changes.csv": _changes_csv(self.changed)} if self.changed else {})
 
-    def _picture(self, plot: Plot) -> str:
-        path = self.root / PLOTS / f"{self.name}-{plot.name}.svg"
-        if self.digest and picture_digest(path) != self.digest:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            figure, drawn = draw(plot, self.runs), io.StringIO()
+@dataclass(frozen=True)
+class Picture:
+    """A picture that is drawn where there is none of the same data."""
+
+    digest: str
+    draw: Callable[[], Figure]
+
+    def write(self, path: Path) -> None:
+        """Draw it, unless it is there."""
+        if picture_digest(path) != self.digest:
+            figure, drawn = self.draw(), io.StringIO()
             save(figure, drawn, {"Date": None, "Description": f"data {self.digest}"}, "svg")
             path.write_text(round_coordinates(drawn.getvalue()), encoding="utf-8")
             plt.close(figure)
-        return f"![{plot.name}]({PLOTS}/{path.name})"
 
 
-def _bounds_csv(judged: Iterable[Judged]) -> str:
-    head = ("sentence", "claim", "for", "bound", "runtime", "measured", "95 % interval", "n", "verdict", "runs that would decide")  # fmt: skip
-    lines = [
-        (each.text, each.claim, ", ".join(filter(None, (each.per, each.at))), each.bound, each.runtime, each.value,
-         each.interval, each.runs, "not judged" if each.state == "no data" else each.state,
-         each.verdict.get("runs_needed") or "")
-        for each in judged
-    ]  # fmt: skip
-    return _csv(head, lines)
+Content: TypeAlias = "str | Picture"
+"""Of a file of a folder of pages: a page or a table, or a picture."""
 
 
-def _changes_csv(changed: Iterable[tuple[str, Changed]]) -> str:
-    head = ("bound of", "day", "from", "to", "why")
-    return _csv(head, ((of, each.day, each.before, each.after, _words(each.why)) for of, each in changed))
+def make_pages(results: Path, show_progress: Callable[[str], None] = lambda _name: None) -> dict[str, Content]:
+    """Every file of the pages by its name, from the archive in `results`/data; writes nothing.
 
-
-def _csv(head: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-def make_pages(
-    results: Path, show_progress: Callable[[str], None] = lambda _name: None, draws: bool = True
-) -> dict[str, str]:
-    """Every page's text by its file's name, from the archive in `results`/data; `draws` the pictures that are not there yet or of older data.
-
-    Raises RunFolderError for a damaged archive, ExperimentError for an experiment's file with errors.
+    Raises RunFolderError for a damaged archive, ExperimentError for an experiment's file or a file of questions with errors.
     """
-    pages: list[Page] = []
+    sections: dict[str, Section] = {}
     for definition in archived_definitions(results / DATA):
         show_progress(definition.experiment.name)
-        pages.append(_page(definition, results, draws))
-    texts = {name: text for page in pages for name, text in page.texts().items()}
-    judged = [each for page in pages for each in page.judged]
-    claims = claim_rows(judged)
-    states = dict.fromkeys(["met", "not met", *(each.state for row in claims for each in row.answers.values())])
-    ours = sentences(each for each in judged if not each.claim)
-    changes = ((row.claim.id, change) for row in claims for change in row.claim.changed)
-    return {
-        "index.md": _render("claims.md.j2", claims=claims, states=states, pages=pages),
-        "hypotheses.md": _render("hypotheses.md.j2", rows=ours, states=STATES),
-        f"{TABLES}/claims.changes.csv": _changes_csv(changes),
-        **texts,
+        sections[definition.experiment.name] = _section(definition, results)
+    questions = results / QUESTIONS
+    asked = read_as(questions, Questions) if questions.exists() else Questions()
+    pages = [
+        Page(each.name, each.question, [sections[name] for name in each.experiments if name in sections])
+        for each in asked.pages
+        if not sections.keys().isdisjoint(each.experiments)
+    ]
+    named = {name for each in asked.pages for name in each.experiments}
+    pages += [
+        Page(name, section.definition.experiment.title, [section])
+        for name, section in sections.items()
+        if name not in named
+    ]
+    found = _index(pages, asked.pictures)
+    for page in pages:
+        found |= page.files()
+    return found
+
+
+def _index(pages: Sequence[Page], shown: Sequence[str]) -> dict[str, Content]:
+    """Claims first; then our own sentences, those that are not met first, as a table."""
+    sections = {section.name: section for page in pages for section in page.sections}
+    judged = [each for _, section in sorted(sections.items()) for each in section.judged]
+    claims = claim_rows(judged) if any(each.claim for each in judged) else []
+    ours = sorted(sentences(each for each in judged if not each.claim), key=lambda row: STATES.index(row.state))
+    papers = [(name, *row) for name, section in sections.items() for row in numbers_of_paper(section, section.metrics)]
+    plots = {link: plot for section in sections.values() for link, plot in section.pictures.items()}
+    links = [link for name in shown if (link := f"{PLOTS}/{name}.svg") in plots]
+    tables = {
+        "claims": _claims_csv(claims),
+        "claims.changes": changes_csv((row.claim.id, change) for row in claims for change in row.claim.changed),
+        "hypotheses": _sentences_csv(ours),
+        "paper": to_csv(("experiment", "point", "metric", "runtime", "paper", "measured"), papers),
     }
+    states = dict.fromkeys(["met", "not met", *(each.state for row in claims for each in row.answers.values())])
+    index = _render(
+        "index.md.j2",
+        claims=claims,
+        states=states,
+        worst=[state for state in reversed(STATES) if state != NOT_RUN],
+        ours=ours,
+        pages=pages,
+        places={section.name: f"{page.name}.md#{section.name}" for page in pages for section in page.sections},
+        pictures=[(plots[link], link) for link in links],
+        ratios=RATIOS if papers else "",
+    )
+    files: dict[str, Content] = {"index.md": index}
+    files |= {f"{TABLES}/{name}.csv": text for name, text in tables.items()}
+    of = hashlib.blake2b(tables["paper"].encode(), digest_size=8).hexdigest()
+    return files | ({RATIOS: Picture(of, partial(draw_ratios, papers))} if papers else {})
+
+
+def _claims_csv(claims: Iterable[ClaimRow]) -> str:
+    fields = ("id", "paper", "where", "sentence", "kind", "bound", "day", "paper_number", "assumption", "lacks")
+    rows = [(*(getattr(row.claim, name) for name in fields), *map(str, row.answers.values())) for row in claims]
+    return to_csv((*fields, *RUNTIMES), rows)
+
+
+def _sentences_csv(rows: Iterable[Sentence]) -> str:
+    lines = [
+        (row.experiment, row.text, row.bound, row.state, *(str(row.answers.get(runtime, "")) for runtime in RUNTIMES))
+        for row in rows
+    ]
+    return to_csv(("experiment", "asked", "bound", "worst", *RUNTIMES), lines)
 
 
 def write_pages(results: Path, show_progress: Callable[[str], None] = lambda _name: None) -> list[Path]:
     """Write every page into `results`, and remove pages and pictures that nothing is archived for. Returns the pages."""
-    pages = make_pages(results, show_progress)
-    _write(results, pages)
+    files = make_pages(results, show_progress)
+    pages = _write(results, files)
     for name in _written(results):
-        if name not in pages:
+        if name not in files:
             (results / name).unlink()
-    for picture in (results / PLOTS).glob("*.svg"):
-        if not any(f"{PLOTS}/{picture.name}" in text for text in pages.values()):
-            picture.unlink()
-    return [results / name for name in pages if name.endswith(".md")]
+    return pages
+
+
+def _write(folder: Path, files: Mapping[str, Content]) -> list[Path]:
+    for name in (PLOTS, TABLES):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        if isinstance(content, Picture):
+            content.write(folder / name)
+        else:
+            (folder / name).write_text(content, encoding="utf-8")
+    return [folder / name for name in files if name.endswith(".md")]
 
 
 def round_coordinates(svg: str) -> str:
     """The picture with coordinates to a hundredth of a point; its texts, numbers at the axes among them, stay."""
 
-    def short(number: re.Match[str]) -> str:
+    def rounded(number: re.Match[str]) -> str:
         return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
 
-    return _TAG.sub(lambda tag: _LONG_NUMBER.sub(short, tag[0]), svg)
-
-
-def _write(folder: Path, texts: Mapping[str, str]) -> None:
-    (folder / TABLES).mkdir(parents=True, exist_ok=True)
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    return _TAG.sub(lambda tag: _LONG_NUMBER.sub(rounded, tag[0]), svg)
 
 
 def _written(results: Path) -> list[str]:
-    """Names of the pages and tables that are there."""
-    found = (*results.glob("*.md"), *results.glob(f"{TABLES}/*.csv"))
+    """Names of the pages, tables and pictures that are there."""
+    found = (*results.glob("*.md"), *results.glob(f"{TABLES}/*.csv"), *results.glob(f"{PLOTS}/*.svg"))
     return [str(path.relative_to(results)) for path in found]
 
 
 def find_differing_pages(results: Path, show_progress: Callable[[str], None] = lambda _name: None) -> list[str]:
     """Names of the pages and pictures that are not what the archive says; nothing is drawn or written."""
-    pages = make_pages(results, show_progress, draws=False)
-    there = {name: (results / name).read_text(encoding="utf-8") for name in _written(results)}
-    differing = [name for name in sorted({*pages, *there}) if pages.get(name) != there.get(name)]
-    for name, text in pages.items():
-        of = digest(results / DATA, name.removesuffix(".md"))
-        links: list[str] = re.findall(rf"\]\(({PLOTS}/[^)]+)\)", text)
-        differing += [link for link in links if picture_digest(results / link) != of]
-    return differing
+    files = make_pages(results, show_progress)
+    wanted = {name: content.digest if isinstance(content, Picture) else content for name, content in files.items()}
+    there = {
+        name: picture_digest(results / name) if name.endswith(".svg") else (results / name).read_text(encoding="utf-8")
+        for name in _written(results)
+    }
+    return [name for name in sorted({*wanted, *there}) if wanted.get(name) != there.get(name)]
 
 
 def picture_digest(path: Path) -> str:
@@ -271,21 +261,20 @@ def make_report(folders: Sequence[Path], out: Path) -> list[Path]:
     for measured in gather(folders):
         data = {run.runtime: os.path.relpath(run.path / "runs.parquet", out) for run in measured.runs}
         of = digest_files([run.path / "summary.json" for run in measured.runs], 16)
-        _write(out, Page(measured.definition, measured.runs, measured.older, data, out, of).texts())
-        written.append(out / f"{measured.name}.md")
+        section = Section(measured.definition, measured.runs, measured.older, data, of)
+        written += _write(out, Page(measured.name, measured.definition.experiment.title, [section]).files())
     return written
 
 
-def _page(definition: Definition, results: Path, draws: bool) -> Page:
+def _section(definition: Definition, results: Path) -> Section:
     archive, name = results / DATA, definition.experiment.name
     runs = open_measured(archive, definition).runs
     known = name in experiment_names()  # of another the file as it is now is not known
-    return Page(
+    return Section(
         definition,
         runs,
         data={run.runtime: f"{DATA}/{name}.{run.runtime}.runs.parquet" for run in runs},
-        root=results,
-        digest=digest(archive, name) if draws else "",
+        digest=digest(archive, name),
         stale=tuple(run.runtime for run in runs if known and is_stale(archive, definition, run)),
         is_archived=True,
     )
@@ -300,8 +289,9 @@ def _render(template: str, **values: Any) -> str:
         keep_trailing_newline=True,
         undefined=StrictUndefined,
     )
-    environment.filters.update({"runtime": _runtime, "cell": _cell, "words": _words})
-    return environment.get_template(template).render(runtimes=RUNTIMES, rows_shown=ROWS_SHOWN, **values)
+    environment.filters.update({"runtime": _runtime, "cell": _cell, "words": one_line})
+    text = environment.get_template(template).render(runtimes=RUNTIMES, rows_shown=ROWS_SHOWN, **values)
+    return re.sub(r"\n{3,}", "\n\n", text)
 
 
 def _runtime(name: str) -> str:
@@ -309,11 +299,6 @@ def _runtime(name: str) -> str:
     return labels.value_label("runtime", name)
 
 
-def _words(text: object) -> str:
-    """A text on one line."""
-    return " ".join(str(text).split())
-
-
 def _cell(text: object) -> str:
     """A text that may stand in a cell of a Markdown table."""
-    return _words(text).replace("|", "\\|").replace("<", "&lt;")
+    return one_line(text).replace("|", "\\|").replace("<", "&lt;")

@@ -137,6 +137,11 @@ class RunFolder:
         return self.summary.get("metadata", {})
 
     @property
+    def copy(self) -> Path | None:
+        """Its copy of the experiment's file; None where it has none."""
+        return copy_of(self.path, self.prefix, self.metadata)
+
+    @property
     def kernel(self) -> str:
         """The kernel whose TCP the hosts had: the machine's, or the one in virtual time; the simulator has none of its own and shows the machine's."""
         linux = self.summary.get("about", {}).get("linux", {})
@@ -293,14 +298,23 @@ class Measured:
         return found
 
 
-def definition_of(name: str, kept: Mapping[str, Any] | None) -> Definition | None:
-    """An experiment of the tree as its file is now, another as a run `kept` it; None without either. Raises ExperimentError where it is not valid."""
+def copy_of(folder: Path, prefix: str, metadata: Mapping[str, Any]) -> Path | None:
+    """Where the copy of an experiment's file lies beside its runs."""
+    name = metadata.get("campaign", {}).get("file")
+    return folder / f"{prefix}{name}" if name else None
+
+
+def definition_of(name: str, kept: Mapping[str, Any] | None, copy: Path | None = None) -> Definition | None:
+    """An experiment of the tree as its file is now, another as a run `kept` it; None without either. Raises ExperimentError where it is not valid.
+
+    `copy`: the run's copy of the file, beside which its own program lies.
+    """
     if name in experiment_names():
         return load(name)
     if kept is None:
         return None
     document = {key: value for key, value in kept.items() if key != "origin"}
-    return make_definition(Source(document, (Path(kept["origin"]),)))
+    return make_definition(Source(document, (copy or Path(kept["origin"]),)))
 
 
 def gather(folders: Sequence[Path]) -> list[Measured]:
@@ -316,7 +330,7 @@ def gather(folders: Sequence[Path]) -> list[Measured]:
     for name, runtimes in _by_runtime(map(open_run, folders)).items():
         newest = tuple(runs[-1] for runs in runtimes.values())
         try:
-            definition = definition_of(name, newest[0].definition)
+            definition = definition_of(name, newest[0].definition, newest[0].copy)
         except ExperimentError as error:
             raise RunFolderError(f"{newest[0].path}: {error}") from None
         assert definition is not None

@@ -19,7 +19,7 @@ DEFAULT_K = 1.95
 
 With measured T_res (all delay behind the queue, access links included) the paper's four links get 5, 5, 6 and 8
 packets. Over fixed thresholds of 3 to 8, real Reno and Vegas senders share best at 3 or 5 to 6, 5 to 6, 6, and
-6 to 8 packets (docs/results/qthresh-table2.md has the curve); 1.95 is in the middle of the range of k that meets all four, so no
+6 to 8 packets (docs/results/threshold.md has the curve); 1.95 is in the middle of the range of k that meets all four, so no
 rounding boundary is nearer than 7 % of T_res.
 """
 
