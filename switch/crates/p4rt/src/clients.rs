@@ -92,20 +92,17 @@ impl Clients {
             let _ = sender.control.try_send(Err(status)); // a full queue ends as well: the sender is gone
         }
         let notices = self.arbiter.disconnect(id);
-        self.tell(notices);
+        self.notify(notices);
     }
 
-    pub fn tell(&mut self, notices: Notices) {
+    /// Sends notices; a client that reads none of them is cut off.
+    pub fn notify(&mut self, notices: Notices) {
         let mut deaf = Vec::new();
         for (id, message) in notices {
-            let item = Ok(StreamMessageResponse {
-                update: Some(Update::Arbitration(message)),
-            });
-            if self
-                .senders
-                .get(&id)
-                .is_some_and(|s| s.control.try_send(item).is_err())
-            {
+            let update = Some(Update::Arbitration(message));
+            let item = Ok(StreamMessageResponse { update });
+            let sender = self.senders.get(&id);
+            if sender.is_some_and(|s| s.control.try_send(item).is_err()) {
                 deaf.push(id);
             }
         }
@@ -136,11 +133,11 @@ impl Clients {
 
     /// Sends to the primary of each role; false when nobody got it.
     pub fn send_to_primaries(&self, update: &Update) -> bool {
-        let mut sent = false;
-        for id in self.arbiter.primaries() {
-            sent |= self.send(id, update.clone());
-        }
-        sent
+        let sent = self
+            .arbiter
+            .primaries()
+            .map(|id| self.send(id, update.clone()));
+        sent.fold(false, |any, sent| any | sent)
     }
 }
 

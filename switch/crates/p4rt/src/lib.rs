@@ -3,7 +3,7 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | `server` | the gRPC service and its socket: `Server`, `serve` |
+//! | `server` | the gRPC service and its socket: `Server` |
 //! | `local` | the same calls without gRPC and threads, at an instant of virtual time: `Local` |
 //! | `stream`, `clients`, `arbitration` | the clients' streams, and who of them is primary |
 //! | `pipeline`, `config`, `binding` | forwarding pipeline configs; P4Info ids bound to the pipeline's objects |
@@ -53,5 +53,5 @@ pub use arbitration::OBSERVER_ROLE;
 pub use error::short;
 pub use limits::Limits;
 pub use local::Local;
-pub use server::{serve, ServeError, Server, ServerOptions, API_VERSION};
+pub use server::{Server, ServerOptions, API_VERSION};
 pub use tls::Tls;

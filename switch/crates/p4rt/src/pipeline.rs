@@ -3,20 +3,16 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use device::Next;
+use device::{Next, Replication};
 use tokio::sync::OwnedRwLockWriteGuard;
 use tonic::Status;
 use v1model::{Pipeline, Takeover};
 
 use crate::config::{self, Context, Loaded, State};
-use crate::entity::{pre, profile};
+use crate::entity::profile;
 use crate::proto::p4rt::get_forwarding_pipeline_config_request::ResponseType;
 use crate::proto::p4rt::set_forwarding_pipeline_config_request::Action;
-use crate::proto::p4rt::{
-    ForwardingPipelineConfig, GetForwardingPipelineConfigRequest,
-    GetForwardingPipelineConfigResponse, SetForwardingPipelineConfigRequest,
-    SetForwardingPipelineConfigResponse,
-};
+use crate::proto::p4rt::*;
 use crate::shared::{discard, gone, Shared};
 use crate::soft::Soft;
 
@@ -81,11 +77,8 @@ fn check_sender(
     shared: &Shared,
     request: &SetForwardingPipelineConfigRequest,
 ) -> Result<(), Status> {
-    shared.clients().arbiter.check_primary(
-        request.device_id,
-        &request.role,
-        request.election_id.as_ref(),
-    )
+    let id = request.election_id.as_ref();
+    shared.check_primary(request.device_id, &request.role, id)
 }
 
 async fn realize(
@@ -99,27 +92,31 @@ async fn realize(
             state.saved = Some(Context {
                 loaded,
                 soft: Soft::default(),
-                pipeline: Some(Mutex::new(pipeline)),
+                pipeline: Some(Mutex::new((pipeline, Replication::default()))),
             });
             Ok(())
         }
         (Action::VerifyAndCommit, Some((loaded, pipeline))) => {
-            commit(shared, state, loaded, pipeline, Soft::default()).await
+            commit(shared, state, loaded, Next::new(pipeline), Soft::default()).await
         }
         (Action::ReconcileAndCommit, Some((loaded, pipeline))) => {
             reconcile(shared, state, loaded, pipeline).await
         }
         (Action::Commit, _) => {
-            let saved = state.saved.take().ok_or_else(|| {
-                Status::not_found("no config is saved: VERIFY_AND_SAVE must come before COMMIT")
-            })?;
-            let pipeline = saved
-                .pipeline
-                .ok_or_else(|| Status::internal("the saved config has no pipeline"))?;
-            let pipeline = pipeline
-                .into_inner()
-                .unwrap_or_else(PoisonError::into_inner);
-            commit(shared, state, saved.loaded, pipeline, saved.soft).await
+            let Some(Context {
+                loaded,
+                soft,
+                pipeline: Some(pipeline),
+            }) = state.saved.take()
+            else {
+                return Err(Status::not_found(
+                    "no config is saved: VERIFY_AND_SAVE must come before COMMIT",
+                ));
+            };
+            let pipeline = pipeline.into_inner();
+            let (pipeline, replication) = pipeline.unwrap_or_else(PoisonError::into_inner);
+            let next = Next::new(pipeline).with_replication(replication);
+            commit(shared, state, loaded, next, soft).await
         }
         _ => Ok(()), // VERIFY: the config is good, nothing changes
     }
@@ -132,7 +129,7 @@ async fn realize(
 pub async fn preload(shared: &Arc<Shared>, config: ForwardingPipelineConfig) -> Result<(), Status> {
     let (loaded, pipeline) = config::load(config, shared.cpu_port, shared.program_bytes())?;
     let state = shared.state.clone().write_owned().await;
-    commit(shared, state, loaded, pipeline, Soft::default()).await
+    commit(shared, state, loaded, Next::new(pipeline), Soft::default()).await
 }
 
 /// Everything is made ready before, and what is replaced is dropped after, so that packets wait for neither.
@@ -140,10 +137,9 @@ async fn commit(
     shared: &Arc<Shared>,
     state: OwnedRwLockWriteGuard<State>,
     loaded: Arc<Loaded>,
-    mut pipeline: Pipeline,
+    mut next: Next,
     mut soft: Soft,
 ) -> Result<(), Status> {
-    let replication = pre::replication(&soft)?;
     let down = shared.handle.call(|device, _| {
         let down = device
             .ports()
@@ -151,9 +147,8 @@ async fn commit(
         down.collect()
     });
     soft.ports_down = down.await.map_err(gone)?;
-    let groups = profile::live_groups(&soft, |group| group.watches_any(&soft.ports_down));
-    profile::follow(&mut pipeline, groups);
-    let next = Next::new(pipeline).with_replication(replication);
+    let groups = profile::live_groups(&soft, |port| soft.ports_down.contains(&port));
+    profile::follow(next.pipeline_mut(), groups);
     exchange(shared, state, loaded, next, soft, None).await
 }
 
@@ -166,7 +161,7 @@ async fn reconcile(
     pipeline: Pipeline,
 ) -> Result<(), Status> {
     let Some(running) = &state.running else {
-        return commit(shared, state, loaded, pipeline, Soft::default()).await;
+        return commit(shared, state, loaded, Next::new(pipeline), Soft::default()).await;
     };
     let kept =
         |error| Status::invalid_argument(format!("the forwarding state cannot be kept: {error}"));
@@ -197,15 +192,8 @@ async fn reconcile(
     };
     let mut soft = std::mem::take(&mut running.soft);
     soft.keep_known(&loaded.binding);
-    exchange(
-        shared,
-        state,
-        loaded,
-        Next::new(pipeline),
-        soft,
-        Some(takeover),
-    )
-    .await
+    let next = Next::new(pipeline);
+    exchange(shared, state, loaded, next, soft, Some(takeover)).await
 }
 
 /// The new program instead of the old one, between two packets.
@@ -251,32 +239,26 @@ pub async fn get(
     shared: &Shared,
     request: GetForwardingPipelineConfigRequest,
 ) -> Result<GetForwardingPipelineConfigResponse, Status> {
-    shared.clients().arbiter.check_device(request.device_id)?;
+    shared.check_device(request.device_id)?;
     let state = shared.state.read().await;
     let Ok(context) = state.current() else {
         return Ok(GetForwardingPipelineConfigResponse { config: None });
     };
     let config = &context.loaded.config;
     let kind = request.response_type();
-    let with_p4info = matches!(kind, ResponseType::All | ResponseType::P4infoAndCookie);
-    let with_device_config = matches!(
+    let mut config = config.clone();
+    if matches!(
         kind,
-        ResponseType::All | ResponseType::DeviceConfigAndCookie
-    );
-    let config = ForwardingPipelineConfig {
-        p4info: if with_p4info {
-            config.p4info.clone()
-        } else {
-            None
-        },
-        p4_device_config: if with_device_config {
-            config.p4_device_config.clone()
-        } else {
-            Default::default()
-        },
-        cookie: config.cookie,
-    };
-    Ok(GetForwardingPipelineConfigResponse {
-        config: Some(config),
-    })
+        ResponseType::DeviceConfigAndCookie | ResponseType::CookieOnly
+    ) {
+        config.p4info = None;
+    }
+    if matches!(
+        kind,
+        ResponseType::P4infoAndCookie | ResponseType::CookieOnly
+    ) {
+        config.p4_device_config.clear();
+    }
+    let config = Some(config);
+    Ok(GetForwardingPipelineConfigResponse { config })
 }

@@ -16,6 +16,7 @@ use crate::clock::Clock;
 use crate::config::{Context, Loaded, State};
 use crate::digests::Digests;
 use crate::error::NO_PIPELINE;
+use crate::proto::p4rt::Uint128;
 use crate::read::{self, Room};
 
 /// The one instance of the server's state.
@@ -85,6 +86,32 @@ impl Shared {
         self.digests.clone()
     }
 
+    /// # Errors
+    /// NOT_FOUND for another device. In virtual time there is one caller, and no other device.
+    pub fn check_device(&self, device_id: u64) -> Result<(), Status> {
+        match self.clock.is_virtual() {
+            true => Ok(()),
+            false => self.clients().arbiter.check_device(device_id),
+        }
+    }
+
+    /// # Errors
+    /// As [`crate::arbitration::Arbiter::check_primary`]; in virtual time the one caller is always primary.
+    pub fn check_primary(
+        &self,
+        device_id: u64,
+        role: &str,
+        election_id: Option<&Uint128>,
+    ) -> Result<(), Status> {
+        match self.clock.is_virtual() {
+            true => Ok(()),
+            false => self
+                .clients()
+                .arbiter
+                .check_primary(device_id, role, election_id),
+        }
+    }
+
     pub fn running(&self) -> Option<Arc<Loaded>> {
         self.running
             .read()
@@ -140,10 +167,8 @@ impl Shared {
         f: impl FnOnce(&Pipeline, Nanos) -> R + Send + 'static,
     ) -> Result<R, Status> {
         if let Some(pipeline) = &context.pipeline {
-            return Ok(f(
-                &pipeline.lock().unwrap_or_else(PoisonError::into_inner),
-                0,
-            ));
+            let saved = pipeline.lock().unwrap_or_else(PoisonError::into_inner);
+            return Ok(f(&saved.0, 0));
         }
         let answer = self
             .handle

@@ -133,7 +133,7 @@ impl Backlog {
     /// # Errors
     /// CANCELLED when the client has gone, ABORTED when it takes nothing for long, or while others wait for its place.
     pub async fn empty(&mut self) -> Result<(), Status> {
-        loop {
+        while !self.waiting.is_empty() || self.out.is_closed() {
             let permit = tokio::select! {
                 permit = timeout(STALL, self.out.reserve()) => permit.map_err(|_| {
                     Status::aborted(format!("the client did not read for {} s", STALL.as_secs()))
@@ -143,15 +143,14 @@ impl Backlog {
                 ))),
             };
             let permit = permit.map_err(|_| Status::cancelled("the client has gone"))?;
-            let Some(bytes) = self.waiting.pop_front() else {
-                return Ok(());
-            };
+            let bytes = self.waiting.pop_front().unwrap_or_default();
             self.bytes -= bytes.len();
             self.room.used.fetch_sub(bytes.len(), Ordering::Relaxed);
             let response = ReadResponse::decode(bytes.as_slice())
                 .map_err(|e| Status::internal(format!("a message cannot be read back: {e}")))?;
             permit.send(Ok(response));
         }
+        Ok(())
     }
 }
 

@@ -187,11 +187,11 @@ async fn bad_configs_are_refused_with_the_reason() {
         ),
         (
             with(&|c| c.p4info.as_mut().unwrap().tables[0].match_fields[0].bitwidth = 32),
-            "table EntitiesIngress.exact_table: match field hdr.ethernet.dst_addr: 32 bits in P4Info, 48 bits in the device config",
+            "table EntitiesIngress.exact_table: match field hdr.ethernet.dst_addr: width: 32 in P4Info, 48 in the device config",
         ),
         (
             with(&|c| c.p4info.as_mut().unwrap().registers[0].size = 9),
-            "register EntitiesIngress.cells: 9 cells in P4Info, 5000 in the device config",
+            "register EntitiesIngress.cells: cells: 9 in P4Info, 5000 in the device config",
         ),
         (
             with(&|c| {
