@@ -20,6 +20,7 @@ use p4rt::proto::gnmi::{
 };
 use p4rt::short;
 use std::collections::{HashMap, HashSet};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -47,9 +48,7 @@ const LEAVES_MAX: usize = 250;
 type Item = Result<SubscribeResponse, Status>;
 
 /// What the client sends.
-pub trait Incoming: Stream<Item = Result<SubscribeRequest, Status>> + Unpin {}
-
-impl<S: Stream<Item = Result<SubscribeRequest, Status>> + Unpin> Incoming for S {}
+pub type Incoming = Pin<Box<dyn Stream<Item = Result<SubscribeRequest, Status>> + Send>>;
 
 /// One client.
 pub struct Subscriber {
@@ -103,7 +102,7 @@ impl From<Status> for End {
 
 impl Subscriber {
     /// Serves until the client ends or is cut off.
-    pub async fn serve(mut self, mut incoming: impl Incoming) {
+    pub async fn serve(mut self, mut incoming: Incoming) {
         let out = self.out.clone();
         if let Err(End(Some(status))) = self.run(&mut incoming).await {
             // No room means that the client does not read: the end of the stream tells it.
@@ -111,7 +110,7 @@ impl Subscriber {
         }
     }
 
-    async fn run(&mut self, incoming: &mut impl Incoming) -> Result<(), End> {
+    async fn run(&mut self, incoming: &mut Incoming) -> Result<(), End> {
         let first = timeout(FIRST, incoming.next()).await.map_err(|_| {
             Status::deadline_exceeded("no subscription came in the stream's first 30 s")
         })?;
@@ -134,7 +133,7 @@ impl Subscriber {
         &mut self,
         plan: &mut Plan,
         share: &mut Share,
-        incoming: &mut impl Incoming,
+        incoming: &mut Incoming,
     ) -> Result<(), End> {
         while let Some(message) = incoming.next().await {
             match message?.request {
@@ -149,7 +148,7 @@ impl Subscriber {
         &mut self,
         plan: &mut Plan,
         share: &mut Share,
-        incoming: &mut impl Incoming,
+        incoming: &mut Incoming,
     ) -> Result<(), End> {
         let on_change = |w: &Watched| matches!(w.rhythm, Rhythm::OnChange);
         let listens = plan.watched.iter().any(on_change);

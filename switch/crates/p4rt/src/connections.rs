@@ -48,7 +48,6 @@ struct Open {
 
 struct State {
     calls: usize,
-    called: bool,
     /// When the last call ended, or the connection began.
     since: Instant,
     close: Option<oneshot::Sender<()>>,
@@ -135,7 +134,6 @@ impl Connections {
         let id = open.last_id;
         let state = State {
             calls: 0,
-            called: false,
             since: now,
             close: Some(close),
         };
@@ -164,11 +162,7 @@ impl Connections {
 
     fn close_idle(&self, now: Instant) {
         for state in self.open().by_id.values_mut() {
-            let max = match state.called {
-                true => self.limits.idle,
-                false => self.limits.first_call,
-            };
-            if state.calls == 0 && now - state.since >= max {
+            if state.calls == 0 && now - state.since >= self.limits.idle {
                 state.close();
             }
         }
@@ -202,7 +196,6 @@ impl Connection {
     pub fn call(&self) -> Call {
         if let Some(state) = self.all.open().by_id.get_mut(&self.id) {
             state.calls += 1;
-            state.called = true;
         }
         Call(self.clone())
     }

@@ -3,13 +3,11 @@
 
 use std::time::Duration;
 
-/// For [`crate::Server::with_limits`].
+/// For [`crate::Server::limits`].
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Most connections at a time.
     pub connections: usize,
-    /// Until its first call a connection may be open for so long.
-    pub first_call: Duration,
     /// Without a call it stays open for so long.
     pub idle: Duration,
     /// A client that was silent for so long is asked whether it is there, and is taken for gone after as long again.
@@ -24,7 +22,6 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 512,
-            first_call: Duration::from_secs(20),
             idle: Duration::from_secs(300),
             keepalive: Duration::from_secs(20),
             read: Duration::from_secs(120),

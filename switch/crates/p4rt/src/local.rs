@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 
 use device::{Calls, Device, DeviceHandle, Event};
 use tonic::Status;
-use v1model::Nanos;
+use v1model::{Nanos, BUDGET_BYTES};
 
 use crate::arbitration::{from_u128, StreamId};
 use crate::clients::Outgoing;
@@ -20,6 +20,7 @@ use crate::clock::Clock;
 use crate::error::MetadataRoom;
 use crate::proto::p4rt::stream_message_request::Update;
 use crate::proto::p4rt::*;
+use crate::server::ServerOptions;
 use crate::shared::Shared;
 use crate::{events, pipeline, read, stream, write};
 
@@ -46,12 +47,13 @@ impl Local {
     /// P4Runtime of a device whose packet-ins leave at `cpu_port`.
     pub fn new(cpu_port: Option<u32>) -> Self {
         let (handle, calls) = DeviceHandle::new(|| {});
-        let shared = Arc::new(Shared::new(
-            DEVICE_ID,
+        let options = ServerOptions {
+            addr: ([0, 0, 0, 0], 0).into(), // nobody listens
+            device_id: DEVICE_ID,
             cpu_port,
-            handle,
-            Clock::virtual_time(),
-        ));
+            program_bytes: BUDGET_BYTES,
+        };
+        let shared = Arc::new(Shared::new(&options, handle, Clock::virtual_time()));
         let (stream, outgoing) = shared.clients().open().expect("it is the only one");
         shared
             .clients()

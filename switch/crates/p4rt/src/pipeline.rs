@@ -27,10 +27,15 @@ pub async fn set(
 ) -> Result<SetForwardingPipelineConfigResponse, Status> {
     check_sender(&shared, &request)?;
     let action = request.action();
-    let loaded = match config_of(&mut request)? {
-        None => None,
-        Some(config) => {
-            let (cpu_port, bytes) = (shared.cpu_port, shared.program_bytes());
+    let name = action.as_str_name();
+    let refused = |why: &str| Err(Status::invalid_argument(format!("action {name} {why}")));
+    let loaded = match (action, request.config.take()) {
+        (Action::Unspecified, _) => return refused("is none that can be asked for"),
+        (Action::Commit, None) => None,
+        (Action::Commit, Some(_)) => return refused("takes no config: it realizes the saved one"),
+        (_, None) => return refused("needs a config"),
+        (_, Some(config)) => {
+            let (cpu_port, bytes) = (shared.cpu_port, shared.program_bytes);
             // One at a time, as each may take much memory; also when its client hangs up.
             let turn = shared.loading.clone().lock_owned().await;
             let load = move || {
@@ -48,28 +53,6 @@ pub async fn set(
     };
     owner.finish("setting the config", realized).await?;
     Ok(SetForwardingPipelineConfigResponse {})
-}
-
-/// The config that the action takes, taken out of the request; None for COMMIT, which takes none.
-fn config_of(
-    request: &mut SetForwardingPipelineConfigRequest,
-) -> Result<Option<ForwardingPipelineConfig>, Status> {
-    let action = request.action();
-    match (action, request.config.take()) {
-        (Action::Unspecified, _) => Err(Status::invalid_argument(format!(
-            "action {} is unknown; known: VERIFY, VERIFY_AND_SAVE, VERIFY_AND_COMMIT, COMMIT, RECONCILE_AND_COMMIT",
-            request.action
-        ))),
-        (Action::Commit, None) => Ok(None),
-        (Action::Commit, Some(_)) => Err(Status::invalid_argument(
-            "COMMIT takes no config: it realizes the one that was saved",
-        )),
-        (_, None) => Err(Status::invalid_argument(format!(
-            "{} needs a config",
-            action.as_str_name()
-        ))),
-        (_, Some(config)) => Ok(Some(config)),
-    }
 }
 
 #[allow(deprecated)]
@@ -127,7 +110,7 @@ async fn realize(
 /// # Errors
 /// As `VERIFY_AND_COMMIT`.
 pub async fn preload(shared: &Arc<Shared>, config: ForwardingPipelineConfig) -> Result<(), Status> {
-    let (loaded, pipeline) = config::load(config, shared.cpu_port, shared.program_bytes())?;
+    let (loaded, pipeline) = config::load(config, shared.cpu_port, shared.program_bytes)?;
     let state = shared.state.clone().write_owned().await;
     commit(shared, state, loaded, Next::new(pipeline), Soft::default()).await
 }

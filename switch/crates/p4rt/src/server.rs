@@ -52,6 +52,8 @@ pub struct ServerOptions {
     pub device_id: u64,
     /// The port of packet-in and packet-out.
     pub cpu_port: Option<u32>,
+    /// Memory that a program may take: its code, and its tables, counters, meters and registers when they are full.
+    pub program_bytes: u64,
 }
 
 /// Listens, with SO_REUSEADDR (tokio sets it); waits for a process that is ending there, as one does that was killed.
@@ -73,9 +75,11 @@ pub struct Server {
     listener: TcpListener,
     addr: SocketAddr,
     events: mpsc::Receiver<Vec<Event>>,
-    routes: Routes,
-    tls: Option<Tls>,
-    limits: Limits,
+    /// Services that are served too, on the same address: gNMI, for one.
+    pub routes: Routes,
+    /// Some: it speaks TLS, and nothing but TLS.
+    pub tls: Option<Tls>,
+    pub limits: Limits,
 }
 
 impl Server {
@@ -91,14 +95,8 @@ impl Server {
         let listen = |e| format!("cannot listen on {}: {e}", options.addr);
         let listener = bind(options.addr).await.map_err(listen)?;
         let addr = listener.local_addr().map_err(listen)?;
-        let shared = Arc::new(Shared::new(
-            options.device_id,
-            options.cpu_port,
-            handle,
-            Clock::wall(),
-        ));
         Ok(Self {
-            shared,
+            shared: Arc::new(Shared::new(&options, handle, Clock::wall())),
             listener,
             addr,
             events,
@@ -106,35 +104,6 @@ impl Server {
             tls: None,
             limits: Limits::default(),
         })
-    }
-
-    /// Serves these services too, on the same address: gNMI, for one.
-    #[must_use]
-    pub fn with_routes(mut self, routes: Routes) -> Self {
-        self.routes = routes;
-        self
-    }
-
-    /// Lets a program take so much memory: its code, and its tables, counters, meters and registers when they are full.
-    #[must_use]
-    pub fn with_program_bytes(self, bytes: u64) -> Self {
-        self.shared.set_program_bytes(bytes);
-        self
-    }
-
-    /// Speaks TLS, and nothing but TLS.
-    #[must_use]
-    pub fn with_tls(mut self, tls: Tls) -> Self {
-        self.tls = Some(tls);
-        self
-    }
-
-    /// Takes so many connections, and so on.
-    #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.shared.reads.set_unread_bytes(limits.unread_bytes);
-        self.limits = limits;
-        self
     }
 
     /// Changes whenever the options or the link state of any port did: a wake-up, the reader looks for itself.
@@ -167,6 +136,7 @@ impl Server {
     /// A sentence, when the transport fails.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), String> {
         let failed = |e| format!("the P4Runtime server failed: {e}");
+        self.shared.reads.set_unread_bytes(self.limits.unread_bytes);
         let service = P4RuntimeServer::new(Service {
             shared: self.shared.clone(),
             answers: Answers::default(),

@@ -128,13 +128,11 @@ async fn serve(
         addr: options.grpc,
         device_id: options.device_id,
         cpu_port: Some(options.cpu_port),
+        program_bytes: options.program_memory,
     };
     let server = Server::bind(server_options, handle.clone(), events);
     let mut server = server.await.map_err(start)?;
-    server = server.with_program_bytes(options.program_memory);
-    if let Some(tls) = tls {
-        server = server.with_tls(tls);
-    }
+    server.tls = tls;
     let changes = server.port_changes();
     let gnmi = Gnmi::new(
         handle.clone(),
@@ -143,7 +141,7 @@ async fn serve(
         changes,
     )
     .map_err(|e| start(format!("changes of interfaces cannot be listened to: {e}")))?;
-    server = server.with_routes(gnmi.into_routes());
+    server.routes = gnmi.into_routes();
     if let Some((json, p4info)) = program {
         let names =
             [&options.pipeline, &options.p4info].map(|path| path.clone().unwrap_or_default());

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use v1model::{ActionId, KeySchema, MatchKind, Pipeline, ProfileId, TableId};
+use v1model::{ActionId, KeySchema, MatchKind, Pipeline, TableId};
 
 use super::{absent, preambles, same, unique, unknown, width, ById};
 use crate::error::{in_range, refusal, refuse, At, Refusal};
@@ -48,7 +48,8 @@ pub struct Table {
     pub table: TableId,
     pub key: MatchKey,
     pub actions: Vec<Action>,
-    pub profile: Option<ProfileId>,
+    /// The P4Info id of its action profile.
+    pub profile: Option<u32>,
     pub direct_counter: bool,
     pub direct_meter: Option<MeterType>,
     pub idle_timeout: bool,
@@ -112,14 +113,18 @@ pub(super) fn bind(info: &P4Info, pipeline: &Pipeline) -> Result<ById<Table>, Re
         if direct_meter.is_some() {
             same("direct meter", true, schema.direct_meter.is_some())?;
         }
-        let with_profile = table.implementation_id != 0;
-        same("action profile", with_profile, schema.profile.is_some())?;
+        let profile = Some(table.implementation_id).filter(|id| *id != 0);
+        same(
+            "action profile",
+            profile.is_some(),
+            schema.profile.is_some(),
+        )?;
         Ok(Table {
             table: schema.id,
             needs_priority: key.fields.iter().any(|(_, kind)| kind.has_priority()),
             key,
             actions: bound,
-            profile: schema.profile,
+            profile,
             direct_counter,
             direct_meter,
             // p4c does not always mark `support_timeout` in P4Info, so either side may.

@@ -93,19 +93,12 @@ impl Planner<'_> {
         let one_shot = content.extra.one_shot.as_ref();
         let work = 1 + one_shot.map_or(0, OneShot::work);
         // Members and groups do not stand beside one-shots.
-        let points_to = table
-            .profile
-            .filter(|_| one_shot.is_none() && content.action.is_some());
-        let profiles = self.binding.profiles.items.iter();
-        let points_to = points_to.and_then(|own| profiles.clone().find(|p| p.profile == own));
-        let points_to = points_to.map(|profile| profile.id);
+        let is_changed = one_shot.is_none() && content.action.is_some();
+        let profile = table.profile.filter(|_| is_changed);
         self.op_in(id, work, move |target| {
-            let one_shots = points_to.map_or(0, |id| target.soft.one_shots(id));
-            refuse_mixing(
-                one_shots,
-                "one-shot entries",
-                "an entry of a member or group",
-            )?;
+            let one_shots = profile.map_or(0, |id| target.soft.one_shots(id));
+            let what = "an entry of a member or group";
+            refuse_mixing(one_shots, "one-shot entries", what)?;
             match verb {
                 Verb::Insert => content.insert(key, target),
                 _ => content.modify(key, target),
@@ -123,13 +116,9 @@ impl Planner<'_> {
         if entry.meter_config.is_some() && table.direct_meter.is_none() {
             refuse!("it has no direct meter: meter_config must be unset");
         }
-        let config = |kind| {
-            entry
-                .meter_config
-                .as_ref()
-                .map(|config| meter_config(config, kind))
-        };
-        let meter = table.direct_meter.map(|kind| config(kind).transpose());
+        let config = entry.meter_config.as_ref();
+        let config = |kind| config.map(|config| meter_config(config, kind)).transpose();
+        let meter = table.direct_meter.map(config);
         let mut content = Content {
             table: table.table,
             action: None,
@@ -145,20 +134,20 @@ impl Planner<'_> {
         let Some(given) = &entry.action else {
             return Ok(content);
         };
-        let mut profiles = self.binding.profiles.items.iter();
-        let profile = table
-            .profile
-            .and_then(|own| profiles.find(|p| p.profile == own));
+        let profile = table.profile.map(|id| self.binding.profiles.get(id));
+        let profile = profile.transpose()?;
         content.action = Some(match (&given.r#type, profile) {
             (None, _) => refuse!("the table action is set, but is empty"),
             (Some(Type::Action(call)), None) => {
                 EntryAction::Direct(action::decode(table, call, entry.is_default_action)?)
             }
             (Some(Type::Action(_)), Some(own)) => {
-                refuse!("its entries point to members of the {own} and have no action of their own")
+                refuse!(
+                    "its entries have no action of their own, but a member or group of the {own}"
+                )
             }
             (_, None) => {
-                refuse!("it has no action profile: its entries have an action of their own")
+                refuse!("its entries have an action of their own: it has no action profile")
             }
             (Some(Type::ActionProfileMemberId(id)), _) => {
                 EntryAction::Member(check_id("member id", *id)?)

@@ -205,7 +205,7 @@ async fn bad_configs_are_refused_with_the_reason() {
             with(&|c| c.p4info.as_mut().unwrap().type_info = None),
             "digest learn_t: P4Info does not define the type learn_t",
         ),
-        (None, "VERIFY_AND_COMMIT needs a config"),
+        (None, "action VERIFY_AND_COMMIT needs a config"),
     ];
     for (bad, text) in cases {
         let status = a.configure(Action::VerifyAndCommit, bad).await.unwrap_err();
@@ -223,14 +223,14 @@ async fn bad_configs_are_refused_with_the_reason() {
     assert_eq!(status.code(), Code::InvalidArgument);
     assert_eq!(
         status.message(),
-        "COMMIT takes no config: it realizes the one that was saved"
+        "action COMMIT takes no config: it realizes the saved one"
     );
     let status = a
         .configure(Action::Unspecified, Some(config()))
         .await
         .unwrap_err();
     assert!(
-        status.message().starts_with("action 0 is unknown"),
+        status.message().starts_with("action UNSPECIFIED is none"),
         "{}",
         status.message()
     );
