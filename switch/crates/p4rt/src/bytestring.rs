@@ -5,13 +5,13 @@ use bytes::Bytes;
 use v1model::bits::push_number;
 use v1model::Bits;
 
-use crate::error::{refuse, Refusal};
+use crate::error::{refuse, Checked};
 
 /// Reads an unsigned value; leading zero bytes are accepted.
 ///
 /// # Errors
 /// OUT_OF_RANGE for an empty string and for a value that needs more than `width` bits.
-pub fn decode(value: &[u8], width: u32) -> Result<Bits, Refusal> {
+pub fn decode(value: &[u8], width: u32) -> Checked<Bits> {
     Ok(Bits::from_be_bytes(width, number(value, width)?)?)
 }
 
@@ -19,7 +19,7 @@ pub fn decode(value: &[u8], width: u32) -> Result<Bits, Refusal> {
 ///
 /// # Errors
 /// As `decode`.
-pub fn push(value: &[u8], width: u32, limbs: &mut Vec<u64>) -> Result<(), Refusal> {
+pub fn push(value: &[u8], width: u32, limbs: &mut Vec<u64>) -> Checked {
     Ok(push_number(width, number(value, width)?, limbs)?)
 }
 
@@ -27,7 +27,7 @@ pub fn push(value: &[u8], width: u32, limbs: &mut Vec<u64>) -> Result<(), Refusa
 ///
 /// # Errors
 /// OUT_OF_RANGE for an empty string.
-pub fn number(value: &[u8], width: u32) -> Result<&[u8], Refusal> {
+pub fn number(value: &[u8], width: u32) -> Checked<&[u8]> {
     match value.is_empty() {
         true => refuse!(
             OutOfRange,
@@ -41,7 +41,7 @@ pub fn number(value: &[u8], width: u32) -> Result<&[u8], Refusal> {
 ///
 /// # Errors
 /// OUT_OF_RANGE for an empty string and for a value that does not fit in `int<width>`.
-pub fn decode_signed(value: &[u8], width: u32) -> Result<Bits, Refusal> {
+pub fn decode_signed(value: &[u8], width: u32) -> Checked<Bits> {
     let negative = number(value, width)?[0] & 0x80 != 0;
     let sign = if negative { 0xff } else { 0 };
     let total = value.len() as u32 * 8;
@@ -112,7 +112,7 @@ pub fn encode_signed(value: &Bits, width: u32) -> Bytes {
 ///
 /// # Errors
 /// OUT_OF_RANGE for an empty string and for more than 32 bits.
-pub fn decode_port(value: &[u8]) -> Result<u32, Refusal> {
+pub fn decode_port(value: &[u8]) -> Checked<u32> {
     let port = canonical(value);
     if port.is_empty() || port.len() > 4 {
         refuse!(

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use bytes::Bytes;
 use prost::Message;
 use tonic::{Code, Status};
-pub use v1model::{ControlError as Refusal, ErrorKind};
+pub use v1model::{ControlError as Refusal, ControlResult as Checked, ErrorKind};
 
 use crate::proto::{p4rt, rpc};
 
@@ -77,7 +77,7 @@ pub trait At {
     fn at(self, place: impl Display) -> Self;
 }
 
-impl<T> At for Result<T, Refusal> {
+impl<T> At for Checked<T> {
     fn at(self, place: impl Display) -> Self {
         self.map_err(|refusal| refusal.at(place))
     }
@@ -89,7 +89,7 @@ pub fn in_range<N: Copy + Display + TryInto<u32>>(
     what: &str,
     number: N,
     allowed: RangeInclusive<u32>,
-) -> Result<u32, Refusal> {
+) -> Checked<u32> {
     match number.try_into() {
         Ok(number) if allowed.contains(&number) => Ok(number),
         _ => {
@@ -126,11 +126,7 @@ pub fn status(refusal: Refusal) -> Status {
 ///
 /// # Errors
 /// `UNKNOWN` when at least one request was refused.
-pub fn batch_status(
-    call: &str,
-    results: &[Result<(), Refusal>],
-    metadata: MetadataRoom,
-) -> Result<(), Status> {
+pub fn batch_status(call: &str, results: &[Checked], metadata: MetadataRoom) -> Result<(), Status> {
     let failed = results.iter().enumerate();
     let failed: Vec<_> = failed
         .filter_map(|(i, r)| Some((i, r.as_ref().err()?)))
@@ -212,11 +208,11 @@ fn ranges(numbers: &[usize]) -> String {
 }
 
 /// Bytes of one error in the details without its text: four tags and lengths, and a code that takes one byte.
-fn any_bytes(result: &Result<(), Refusal>, url: &str) -> usize {
+fn any_bytes(result: &Checked, url: &str) -> usize {
     4 + url.len() + if result.is_err() { 4 } else { 0 }
 }
 
-fn any_error(result: &Result<(), Refusal>, url: &str, texts: &mut usize) -> prost_types::Any {
+fn any_error(result: &Checked, url: &str, texts: &mut usize) -> prost_types::Any {
     let error = match result {
         Ok(()) => p4rt::Error::default(),
         Err(refusal) => {

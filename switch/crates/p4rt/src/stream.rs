@@ -9,7 +9,7 @@ use tonic::{Status, Streaming};
 use crate::access::Access;
 use crate::arbitration::{StreamId, OBSERVER_ROLE};
 use crate::config::Loaded;
-use crate::error::{code, in_range, quote, refusal, refuse, short, Refusal, NO_PIPELINE};
+use crate::error::{code, in_range, quote, refusal, refuse, short, Checked, NO_PIPELINE};
 use crate::proto::p4rt::stream_error::Details;
 use crate::proto::p4rt::stream_message_request::Update as Incoming;
 use crate::proto::p4rt::stream_message_response::Update as Outgoing;
@@ -140,7 +140,7 @@ pub async fn handle(
 ///
 /// # Errors
 /// PERMISSION_DENIED for any other client, FAILED_PRECONDITION when there is none.
-fn program(shared: &Shared, id: StreamId, what: &str) -> Result<Arc<Loaded>, Refusal> {
+fn program(shared: &Shared, id: StreamId, what: &str) -> Checked<Arc<Loaded>> {
     let arbiter = &shared.clients().arbiter;
     if !arbiter.is_primary(id) {
         let why = arbiter.why_not_primary(id);
@@ -150,7 +150,7 @@ fn program(shared: &Shared, id: StreamId, what: &str) -> Result<Arc<Loaded>, Ref
     loaded.ok_or_else(|| refusal!(FailedPrecondition, "{NO_PIPELINE}"))
 }
 
-async fn packet_out(shared: &Shared, id: StreamId, packet: &PacketOut) -> Result<(), Refusal> {
+async fn packet_out(shared: &Shared, id: StreamId, packet: &PacketOut) -> Checked {
     let loaded = program(shared, id, "a packet-out")?;
     let frame = match &loaded.binding.packet_out {
         Some(header) => header
@@ -166,7 +166,7 @@ async fn packet_out(shared: &Shared, id: StreamId, packet: &PacketOut) -> Result
     call.await.map_err(|e| refusal!(FailedPrecondition, "{e}"))
 }
 
-fn digest_ack(shared: &Shared, id: StreamId, ack: &DigestListAck) -> Result<(), Refusal> {
+fn digest_ack(shared: &Shared, id: StreamId, ack: &DigestListAck) -> Checked {
     let loaded = program(shared, id, "a digest acknowledgement")?;
     let digest = loaded.binding.digests.get(ack.digest_id);
     digest.map_err(|e| refusal!("{e}"))?;

@@ -9,7 +9,7 @@ use v1model::{Nanos, Pipeline};
 
 use crate::binding::Binding;
 use crate::digests::Digests;
-use crate::error::{refusal, Refusal, NO_PIPELINE};
+use crate::error::{refusal, Checked, NO_PIPELINE};
 use crate::proto::p4rt::digest_entry::Config;
 use crate::soft::Soft;
 
@@ -37,7 +37,7 @@ impl Target<'_> {
     ///
     /// # Errors
     /// FAILED_PRECONDITION when the device has no pipeline.
-    pub fn parts(&mut self) -> Result<(&mut Pipeline, &mut Soft), Refusal> {
+    pub fn parts(&mut self) -> Checked<(&mut Pipeline, &mut Soft)> {
         let pipeline = match &mut self.state {
             Forwarding::Running { device, .. } => device
                 .pipeline_mut()
@@ -49,7 +49,7 @@ impl Target<'_> {
 
     /// # Errors
     /// As `parts`.
-    pub fn pipeline(&mut self) -> Result<&mut Pipeline, Refusal> {
+    pub fn pipeline(&mut self) -> Checked<&mut Pipeline> {
         Ok(self.parts()?.0)
     }
 

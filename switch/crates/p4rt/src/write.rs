@@ -13,7 +13,7 @@ use tonic::Status;
 use crate::binding::Binding;
 use crate::config::State;
 use crate::entity::{Op, Planner};
-use crate::error::{batch_status, clip, refusal, MetadataRoom, Refusal, TEXT_BYTES};
+use crate::error::{batch_status, clip, refusal, Checked, MetadataRoom, TEXT_BYTES};
 use crate::proto::p4rt::write_request::Atomicity;
 use crate::proto::p4rt::{Update, WriteRequest, WriteResponse};
 use crate::shared::{gone, Shared};
@@ -72,7 +72,7 @@ impl Updates {
 }
 
 impl Iterator for Updates {
-    type Item = Result<Update, Refusal>;
+    type Item = Checked<Update>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let rest = match self {
@@ -165,7 +165,7 @@ async fn apply_batch(
 /// The updates that are left, and what became of the others.
 struct Batch {
     updates: Updates,
-    results: Vec<Result<(), Refusal>>,
+    results: Vec<Checked>,
     refused: usize,
 }
 
@@ -196,7 +196,7 @@ impl Batch {
     }
 
     /// An update in several pieces reports its first error.
-    fn note(&mut self, index: usize, result: Result<(), Refusal>) {
+    fn note(&mut self, index: usize, result: Checked) {
         if self.results[index].is_err() {
             return;
         }

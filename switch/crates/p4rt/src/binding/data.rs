@@ -8,7 +8,7 @@ use v1model::Bits;
 
 use super::{same, width};
 use crate::bytestring;
-use crate::error::{refusal, refuse, Refusal};
+use crate::error::{refusal, refuse, Checked, Refusal};
 use crate::proto::p4info::p4_bitstring_like_type_spec::TypeSpec as Bitstring;
 use crate::proto::p4info::p4_data_type_spec::TypeSpec;
 use crate::proto::p4info::p4_new_type_spec::Representation;
@@ -62,11 +62,7 @@ impl Types {
     /// # Errors
     /// INVALID_ARGUMENT or UNIMPLEMENTED when the type is incomplete, too large, of an unsupported kind, or has other
     /// widths.
-    pub fn shape(
-        &self,
-        spec: &Option<P4DataTypeSpec>,
-        widths: &[u32],
-    ) -> Result<DataShape, Refusal> {
+    pub fn shape(&self, spec: &Option<P4DataTypeSpec>, widths: &[u32]) -> Checked<DataShape> {
         let shape = self.build(spec.as_ref(), 0)?;
         let mut own = Vec::new();
         shape.leaves(&mut own);
@@ -78,7 +74,7 @@ impl Types {
         same("bits of the values", own, widths).map(|()| shape)
     }
 
-    fn take(&self, parts: usize) -> Result<(), Refusal> {
+    fn take(&self, parts: usize) -> Checked {
         match self.left.get().checked_sub(parts) {
             Some(left) => self.left.set(left),
             None => refuse!("P4Info's types have more than {MAX_PARTS} parts"),
@@ -86,7 +82,7 @@ impl Types {
         Ok(())
     }
 
-    fn names(&self, names: impl ExactSizeIterator<Item = String>) -> Result<Vec<String>, Refusal> {
+    fn names(&self, names: impl ExactSizeIterator<Item = String>) -> Checked<Vec<String>> {
         self.take(names.len())?;
         Ok(names.collect())
     }
@@ -95,11 +91,11 @@ impl Types {
         &self,
         members: impl Iterator<Item = Option<&'a P4DataTypeSpec>>,
         depth: u32,
-    ) -> Result<Vec<DataShape>, Refusal> {
+    ) -> Checked<Vec<DataShape>> {
         members.map(|m| self.build(m, depth + 1)).collect()
     }
 
-    fn build(&self, spec: Option<&P4DataTypeSpec>, depth: u32) -> Result<DataShape, Refusal> {
+    fn build(&self, spec: Option<&P4DataTypeSpec>, depth: u32) -> Checked<DataShape> {
         let Some(spec) = spec.and_then(|s| s.type_spec.as_ref()) else {
             refuse!("P4Info gives no type");
         };
@@ -149,7 +145,7 @@ impl Types {
     }
 }
 
-fn find<'a, T>(all: &'a HashMap<String, T>, name: &str) -> Result<&'a T, Refusal> {
+fn find<'a, T>(all: &'a HashMap<String, T>, name: &str) -> Checked<&'a T> {
     let own = all.get(name);
     own.ok_or_else(|| refusal!("P4Info does not define the type {name}"))
 }
@@ -161,7 +157,7 @@ fn unsupported(what: &impl std::fmt::Debug) -> Refusal {
     )
 }
 
-fn bits(spec: &P4BitstringLikeTypeSpec) -> Result<DataShape, Refusal> {
+fn bits(spec: &P4BitstringLikeTypeSpec) -> Checked<DataShape> {
     match &spec.type_spec {
         Some(Bitstring::Bit(b)) => Ok(DataShape::Bit(width(b.bitwidth)?)),
         Some(Bitstring::Int(i)) => Ok(DataShape::Int(width(i.bitwidth)?)),
@@ -212,7 +208,7 @@ impl DataShape {
     ///
     /// # Errors
     /// INVALID_ARGUMENT for another kind of data, OUT_OF_RANGE for a value that does not fit.
-    pub fn decode(&self, data: &P4Data, width: u32) -> Result<Bits, Refusal> {
+    pub fn decode(&self, data: &P4Data, width: u32) -> Checked<Bits> {
         match (self, &data.data) {
             (Self::Bit(_), Some(Data::Bitstring(b)))
             | (Self::SerializableEnum(_), Some(Data::EnumValue(b))) => bytestring::decode(b, width),

@@ -7,7 +7,7 @@ use v1model::{CounterId, DigestId, MeterId, ProfileId, RegisterId, Schema, Value
 
 use super::table::{is_translated, meter_type, MeterType};
 use super::{bind, data, same, ById, DataShape, MatchKey, Table};
-use crate::error::{in_range, Refusal};
+use crate::error::{in_range, Checked};
 use crate::proto::p4info::action_profile::SelectorSizeSemantics;
 use crate::proto::p4info::{self, P4Info, P4NamedType};
 
@@ -74,7 +74,7 @@ pub(super) fn bind_profiles(
     info: &P4Info,
     tables: &ById<Table>,
     schema: &Schema,
-) -> Result<ById<Profile>, Refusal> {
+) -> Checked<ById<Profile>> {
     let make = |profile: &p4info::ActionProfile, place: usize| {
         let own = &schema.profiles[place];
         same("selector", profile.with_selector, own.selector)?;
@@ -106,14 +106,14 @@ fn array<I, M>(
     (size, index): (i64, &Option<P4NamedType>),
     (own, own_size): (I, u32),
     more: M,
-) -> Result<Array<I, M>, Refusal> {
+) -> Checked<Array<I, M>> {
     same("cells", size, own_size.into())?;
     is_translated(info, index)?;
     let size = own_size;
     Ok(Array { own, size, more })
 }
 
-pub(super) fn bind_counters(info: &P4Info, schema: &Schema) -> Result<ById<Counter>, Refusal> {
+pub(super) fn bind_counters(info: &P4Info, schema: &Schema) -> Checked<ById<Counter>> {
     let make = |counter: &p4info::Counter, place: usize| {
         let own = &schema.counters[place];
         let given = (counter.size, &counter.index_type_name);
@@ -123,7 +123,7 @@ pub(super) fn bind_counters(info: &P4Info, schema: &Schema) -> Result<ById<Count
     bind("counter", all, |c| &c.preamble, &names, make)
 }
 
-pub(super) fn bind_meters(info: &P4Info, schema: &Schema) -> Result<ById<Meter>, Refusal> {
+pub(super) fn bind_meters(info: &P4Info, schema: &Schema) -> Checked<ById<Meter>> {
     let make = |meter: &p4info::Meter, place: usize| {
         let own = &schema.meters[place];
         let given = (meter.size, &meter.index_type_name);
@@ -137,7 +137,7 @@ pub(super) fn bind_registers(
     info: &P4Info,
     types: &data::Types,
     schema: &Schema,
-) -> Result<ById<Register>, Refusal> {
+) -> Checked<ById<Register>> {
     let make = |register: &p4info::Register, place: usize| {
         let own = &schema.registers[place];
         let given = (register.size.into(), &register.index_type_name);
@@ -152,7 +152,7 @@ pub(super) fn bind_digests(
     info: &P4Info,
     types: &data::Types,
     schema: &Schema,
-) -> Result<ById<Digest>, Refusal> {
+) -> Checked<ById<Digest>> {
     let (shown, own) = digest_names(info, schema);
     let make = |digest: &p4info::Digest, place: usize| {
         let own = schema.digests.iter().filter(|d| d.name == own[place]);
@@ -192,7 +192,7 @@ fn digest_names<'a>(info: &'a P4Info, schema: &'a Schema) -> (Vec<&'a str>, Vec<
     }
 }
 
-pub(super) fn bind_value_sets(info: &P4Info, schema: &Schema) -> Result<ById<ValueSet>, Refusal> {
+pub(super) fn bind_value_sets(info: &P4Info, schema: &Schema) -> Checked<ById<ValueSet>> {
     let make = |set: &p4info::ValueSet, place: usize| {
         let own = &schema.value_sets[place];
         for field in &set.r#match {

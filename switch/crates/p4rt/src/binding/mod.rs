@@ -17,7 +17,7 @@ pub use externs::{Array, Counter, Digest, Meter, Profile, Register, ValueSet};
 pub use packet::PacketHeader;
 pub use table::{Action, MatchKey, Table};
 
-use crate::error::{in_range, refusal, refuse, At, Refusal};
+use crate::error::{in_range, refusal, refuse, At, Checked, Refusal};
 use crate::proto::p4info::{P4Info, Preamble};
 
 /// Everything that a P4Runtime message can name, by P4Info id.
@@ -42,7 +42,7 @@ impl Binding {
     ///
     /// # Errors
     /// INVALID_ARGUMENT with the object, its name and what does not fit.
-    pub fn new(info: &P4Info, pipeline: &Pipeline, cpu_port: Option<u32>) -> Result<Self, Refusal> {
+    pub fn new(info: &P4Info, pipeline: &Pipeline, cpu_port: Option<u32>) -> Checked<Self> {
         let schema = pipeline.schema();
         let tables = table::bind(info, pipeline)?;
         let (packet_in, packet_out) = packet::bind(info)?;
@@ -105,7 +105,7 @@ impl<T> ById<T> {
     ///
     /// # Errors
     /// As `get`.
-    pub fn wanted(&self, id: u32) -> Result<&[Bound<T>], Refusal> {
+    pub fn wanted(&self, id: u32) -> Checked<&[Bound<T>]> {
         match id {
             0 => Ok(&self.items),
             _ => self.get(id).map(std::slice::from_ref),
@@ -114,7 +114,7 @@ impl<T> ById<T> {
 
     /// # Errors
     /// NOT_FOUND with the id and what there is.
-    pub fn get(&self, id: u32) -> Result<&Bound<T>, Refusal> {
+    pub fn get(&self, id: u32) -> Checked<&Bound<T>> {
         if let Some(i) = self.index.get(&id) {
             return Ok(&self.items[*i]);
         }
@@ -160,7 +160,7 @@ fn list(names: impl Iterator<Item = String>) -> String {
 fn preambles<'a>(
     kind: &str,
     objects: impl Iterator<Item = &'a Option<Preamble>>,
-) -> Result<Vec<&'a Preamble>, Refusal> {
+) -> Checked<Vec<&'a Preamble>> {
     let (mut ids, mut names) = (HashMap::new(), HashSet::new());
     let mut all = Vec::new();
     for object in objects {
@@ -198,8 +198,8 @@ fn bind<'a, O, T>(
     objects: &'a [O],
     preamble_of: impl Fn(&'a O) -> &'a Option<Preamble>,
     own: &[&str],
-    mut make: impl FnMut(&'a O, usize) -> Result<T, Refusal>,
-) -> Result<ById<T>, Refusal> {
+    mut make: impl FnMut(&'a O, usize) -> Checked<T>,
+) -> Checked<ById<T>> {
     let preambles = preambles(kind, objects.iter().map(preamble_of))?;
     let shown: HashSet<&str> = preambles.iter().map(|p| &*p.name).collect();
     let is_whole = own
@@ -239,7 +239,7 @@ fn absent(kind: &str, name: &str, known: &[&str]) -> Refusal {
 ///
 /// # Errors
 /// INVALID_ARGUMENT with the id.
-fn unique(ids: impl Iterator<Item = u32>) -> Result<(), Refusal> {
+fn unique(ids: impl Iterator<Item = u32>) -> Checked {
     let mut seen = HashSet::new();
     let mut wrong = ids.filter(|&id| id == 0 || !seen.insert(id));
     match wrong.next() {
@@ -252,7 +252,7 @@ fn unique(ids: impl Iterator<Item = u32>) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// INVALID_ARGUMENT with both.
-fn same<T: PartialEq + fmt::Debug>(what: &str, info: T, own: T) -> Result<(), Refusal> {
+fn same<T: PartialEq + fmt::Debug>(what: &str, info: T, own: T) -> Checked {
     match info == own {
         true => Ok(()),
         false => refuse!("{what}: {info:?} in P4Info, {own:?} in the device config"),
@@ -263,6 +263,6 @@ fn same<T: PartialEq + fmt::Debug>(what: &str, info: T, own: T) -> Result<(), Re
 ///
 /// # Errors
 /// INVALID_ARGUMENT beyond 0 to 65536.
-fn width(bits: i32) -> Result<u32, Refusal> {
+fn width(bits: i32) -> Checked<u32> {
     in_range("P4Info's width", bits, 0..=1 << 16)
 }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use super::{preambles, unique, unknown};
 use crate::bytestring;
-use crate::error::{in_range, refuse, At, Refusal};
+use crate::error::{in_range, refuse, At, Checked};
 use crate::proto::p4info::P4Info;
 use crate::proto::p4rt::PacketMetadata;
 
@@ -30,7 +30,7 @@ struct Field {
 const MAX_BITS: u32 = 1 << 15;
 
 /// The headers named `packet_in` and `packet_out`.
-pub(super) fn bind(info: &P4Info) -> Result<(Option<PacketHeader>, Option<PacketHeader>), Refusal> {
+pub(super) fn bind(info: &P4Info) -> Checked<(Option<PacketHeader>, Option<PacketHeader>)> {
     let all = &info.controller_packet_metadata;
     let kind = "controller packet metadata";
     let (mut packet_in, mut packet_out) = (None, None);
@@ -51,7 +51,7 @@ pub(super) fn bind(info: &P4Info) -> Result<(Option<PacketHeader>, Option<Packet
 }
 
 impl PacketHeader {
-    fn new<'a>(source: impl Iterator<Item = (u32, &'a str, i32)> + Clone) -> Result<Self, Refusal> {
+    fn new<'a>(source: impl Iterator<Item = (u32, &'a str, i32)> + Clone) -> Checked<Self> {
         unique(source.clone().map(|(id, ..)| id))?;
         let (mut fields, mut offset) = (Vec::<Field>::new(), 0);
         for (id, name, bits) in source {
@@ -73,7 +73,7 @@ impl PacketHeader {
     ///
     /// # Errors
     /// INVALID_ARGUMENT for a field that is unknown or given twice, OUT_OF_RANGE for a value that does not fit.
-    pub fn encode(&self, metadata: &[PacketMetadata], payload: &[u8]) -> Result<Vec<u8>, Refusal> {
+    pub fn encode(&self, metadata: &[PacketMetadata], payload: &[u8]) -> Checked<Vec<u8>> {
         let mut frame = vec![0; self.len_bytes];
         for (i, given) in metadata.iter().enumerate() {
             let id = given.metadata_id;

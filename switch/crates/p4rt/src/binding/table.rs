@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use v1model::{ActionId, KeySchema, MatchKind, Pipeline, TableId};
 
 use super::{absent, preambles, same, unique, unknown, width, ById};
-use crate::error::{in_range, refusal, refuse, At, Refusal};
+use crate::error::{in_range, refusal, refuse, At, Checked};
 use crate::proto::p4info;
 use crate::proto::p4info::action_ref::Scope;
 use crate::proto::p4info::match_field::{Match, MatchType};
@@ -63,7 +63,7 @@ pub struct Table {
 impl Table {
     /// # Errors
     /// INVALID_ARGUMENT with the id and the actions that the table has.
-    pub fn action(&self, id: u32) -> Result<&Action, Refusal> {
+    pub fn action(&self, id: u32) -> Checked<&Action> {
         let known = self.actions.iter();
         let action = known.clone().find(|a| a.id == id);
         let known = known.map(|a| (a.id, &*a.name));
@@ -71,7 +71,7 @@ impl Table {
     }
 }
 
-pub(super) fn bind(info: &P4Info, pipeline: &Pipeline) -> Result<ById<Table>, Refusal> {
+pub(super) fn bind(info: &P4Info, pipeline: &Pipeline) -> Checked<ById<Table>> {
     let own = &pipeline.schema().tables;
     let ids = preambles("action", info.actions.iter().map(|a| &a.preamble))?;
     let actions: HashMap<u32, (&str, &p4info::Action)> = ids
@@ -142,15 +142,11 @@ pub(super) fn meter_type(spec: &Option<MeterSpec>) -> MeterType {
     spec.as_ref().map(|s| s.r#type()).unwrap_or_default()
 }
 
-fn bind_fields(
-    info: &P4Info,
-    fields: &[MatchField],
-    keys: &[KeySchema],
-) -> Result<MatchKey, Refusal> {
+fn bind_fields(info: &P4Info, fields: &[MatchField], keys: &[KeySchema]) -> Checked<MatchKey> {
     same("match fields", fields.len(), keys.len())?;
     let mut bound = MatchKey::new(fields)?;
     for ((own, key), field) in bound.keys.iter_mut().zip(keys).zip(fields) {
-        let bind = || -> Result<(), Refusal> {
+        let bind = || -> Checked {
             if (own.kind, key.kind) != (MatchKind::Optional, MatchKind::Ternary) {
                 same("match kind", own.kind, key.kind)?;
             }
@@ -167,7 +163,7 @@ impl MatchKey {
     ///
     /// # Errors
     /// INVALID_ARGUMENT for another match kind, for an id that is 0 or used twice, and for a width below 0.
-    pub(super) fn new(fields: &[MatchField]) -> Result<MatchKey, Refusal> {
+    pub(super) fn new(fields: &[MatchField]) -> Checked<MatchKey> {
         unique(fields.iter().map(|f| f.id)).at("match fields")?;
         let mut key = MatchKey::default();
         for field in fields {
@@ -201,7 +197,7 @@ fn bind_action(
     name: &str,
     table: TableId,
     pipeline: &Pipeline,
-) -> Result<Action, Refusal> {
+) -> Checked<Action> {
     let Some(id) = pipeline.table_action(table, name) else {
         let actions = pipeline.table_schema(table).actions.iter();
         let known: Vec<&str> = actions.map(|a| &*pipeline.action_schema(*a).name).collect();
@@ -234,7 +230,7 @@ fn check_width(
     bitwidth: i32,
     type_name: &Option<P4NamedType>,
     width: u32,
-) -> Result<(), Refusal> {
+) -> Checked {
     // 0 is unset: P4Info gives no width for values of the types `error` and `enum`.
     match is_translated(info, type_name)? || bitwidth == 0 {
         true => Ok(()),
@@ -246,7 +242,7 @@ fn check_width(
 ///
 /// # Errors
 /// UNIMPLEMENTED for a type that it sees as a string.
-pub(super) fn is_translated(info: &P4Info, name: &Option<P4NamedType>) -> Result<bool, Refusal> {
+pub(super) fn is_translated(info: &P4Info, name: &Option<P4NamedType>) -> Checked<bool> {
     let types = info.type_info.as_ref().map(|types| &types.new_types);
     let own = types.zip(name.as_ref());
     let own = own.and_then(|(types, name)| types.get(&name.name)?.representation.as_ref());

@@ -6,7 +6,7 @@ use v1model::ActionCall;
 
 use crate::binding::{self, unknown, Table};
 use crate::bytestring;
-use crate::error::{refuse, At, Refusal};
+use crate::error::{refuse, At, Checked};
 use crate::proto::p4info::action_ref::Scope;
 use crate::proto::p4rt::action::Param;
 use crate::proto::p4rt::Action;
@@ -16,7 +16,7 @@ use crate::proto::p4rt::Action;
 /// # Errors
 /// INVALID_ARGUMENT for an action that the table has not and for unknown, doubled or missing parameters,
 /// PERMISSION_DENIED for an action that may not stand there, OUT_OF_RANGE for a value that does not fit.
-pub fn decode(table: &Table, action: &Action, is_default: bool) -> Result<ActionCall, Refusal> {
+pub fn decode(table: &Table, action: &Action, is_default: bool) -> Checked<ActionCall> {
     let bound = table.action(action.action_id)?;
     let name = &bound.name;
     match (bound.scope, is_default) {
@@ -36,7 +36,7 @@ pub fn decode(table: &Table, action: &Action, is_default: bool) -> Result<Action
     }
 }
 
-fn args(action: &binding::Action, given: &[Param]) -> Result<ActionCall, Refusal> {
+fn args(action: &binding::Action, given: &[Param]) -> Checked<ActionCall> {
     let params = &action.params;
     for (i, param) in given.iter().enumerate() {
         let id = param.param_id;

@@ -7,7 +7,7 @@ use v1model::{ControlResult, EntryStats, MeterConfig, Pipeline};
 
 use super::Planner;
 use crate::binding::{Array, Bound};
-use crate::error::{refusal, refuse, At, Refusal};
+use crate::error::{refusal, refuse, At, Checked};
 use crate::proto::p4info::meter_spec::Type as MeterType;
 use crate::proto::p4rt::{self, *};
 use crate::target::Target;
@@ -23,7 +23,7 @@ pub fn pieces<I, M>(
     index: Option<&Index>,
     array: &Bound<Array<I, M>>,
     max: u32,
-) -> Result<impl Iterator<Item = Range<u32>>, Refusal> {
+) -> Checked<impl Iterator<Item = Range<u32>>> {
     let size = array.size;
     let cells = match index.map(|i| i.index) {
         None => 0..size,
@@ -42,7 +42,7 @@ pub fn pieces<I, M>(
 
 /// # Errors
 /// INVALID_ARGUMENT for a negative number.
-pub fn number(name: &str, value: i64) -> Result<u64, Refusal> {
+pub fn number(name: &str, value: i64) -> Checked<u64> {
     u64::try_from(value).map_err(|_| refusal!("{name} {value} is negative"))
 }
 
@@ -50,7 +50,7 @@ pub fn number(name: &str, value: i64) -> Result<u64, Refusal> {
 ///
 /// # Errors
 /// INVALID_ARGUMENT for a negative number.
-pub fn counter_data(data: &CounterData) -> Result<(u64, u64), Refusal> {
+pub fn counter_data(data: &CounterData) -> Checked<(u64, u64)> {
     let packets = number("packet_count", data.packet_count)?;
     Ok((packets, number("byte_count", data.byte_count)?))
 }
@@ -69,7 +69,7 @@ pub fn encode_count(stats: &EntryStats) -> CounterData {
 /// # Errors
 /// INVALID_ARGUMENT for negative numbers and for fields that the meter's type does not take, UNIMPLEMENTED for an excess
 /// burst.
-pub fn meter_config(config: &p4rt::MeterConfig, kind: MeterType) -> Result<MeterConfig, Refusal> {
+pub fn meter_config(config: &p4rt::MeterConfig, kind: MeterType) -> Checked<MeterConfig> {
     let own = MeterConfig {
         cir: number("cir", config.cir)?,
         cburst: number("cburst", config.cburst)?,
@@ -102,7 +102,7 @@ pub fn encode_meter(config: &MeterConfig) -> p4rt::MeterConfig {
 
 /// # Errors
 /// UNIMPLEMENTED for counters per colour.
-pub fn check_colours<T>(counters: &Option<T>) -> Result<(), Refusal> {
+pub fn check_colours<T>(counters: &Option<T>) -> Checked {
     match counters {
         None => Ok(()),
         Some(_) => refuse!(
@@ -119,7 +119,7 @@ impl Planner<'_> {
         index: Option<&Index>,
         array: &Bound<Array<I, M>>,
         change: impl Fn(&mut Pipeline, u32) -> ControlResult + Clone + Send + 'static,
-    ) -> Result<(), Refusal> {
+    ) -> Checked {
         for mut piece in pieces(index, array, SLICE_CELLS)? {
             let (change, work) = (change.clone(), 1 + piece.len() / 32);
             self.op(work, move |target: &mut Target| {
@@ -132,7 +132,7 @@ impl Planner<'_> {
 
     /// # Errors
     /// INVALID_ARGUMENT, NOT_FOUND or OUT_OF_RANGE, naming the counter.
-    pub(super) fn counter(&mut self, entry: &CounterEntry) -> Result<(), Refusal> {
+    pub(super) fn counter(&mut self, entry: &CounterEntry) -> Checked {
         self.modify_only("counter cell")?;
         let counter = self.binding.counters.get(entry.counter_id)?;
         let data = entry
@@ -150,7 +150,7 @@ impl Planner<'_> {
 
     /// # Errors
     /// INVALID_ARGUMENT, NOT_FOUND, OUT_OF_RANGE or UNIMPLEMENTED, naming the meter.
-    pub(super) fn meter(&mut self, entry: &MeterEntry) -> Result<(), Refusal> {
+    pub(super) fn meter(&mut self, entry: &MeterEntry) -> Checked {
         self.modify_only("meter cell")?;
         let meter = self.binding.meters.get(entry.meter_id)?;
         check_colours(&entry.counter_data).at(meter)?;
@@ -163,7 +163,7 @@ impl Planner<'_> {
 
     /// # Errors
     /// INVALID_ARGUMENT, NOT_FOUND or OUT_OF_RANGE, naming the register.
-    pub(super) fn register(&mut self, entry: &RegisterEntry) -> Result<(), Refusal> {
+    pub(super) fn register(&mut self, entry: &RegisterEntry) -> Checked {
         self.modify_only("register cell")?;
         let register = self.binding.registers.get(entry.register_id)?;
         let Some(data) = &entry.data else {

@@ -3,7 +3,7 @@
 
 use super::array::number;
 use super::{Planner, Verb};
-use crate::error::{refuse, At, Refusal};
+use crate::error::{refuse, At, Checked};
 use crate::proto::p4rt::DigestEntry;
 use crate::target::Target;
 
@@ -11,7 +11,7 @@ impl Planner<'_> {
     /// # Errors
     /// NOT_FOUND for an unknown digest, INVALID_ARGUMENT for a missing or negative configuration; when it is applied
     /// ALREADY_EXISTS and NOT_FOUND.
-    pub(super) fn digest(&mut self, entry: &DigestEntry) -> Result<(), Refusal> {
+    pub(super) fn digest(&mut self, entry: &DigestEntry) -> Checked {
         let digest = self.binding.digests.get(entry.digest_id)?;
         let config = entry.config.filter(|_| self.verb != Verb::Delete);
         match config {

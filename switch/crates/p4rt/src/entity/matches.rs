@@ -5,7 +5,7 @@ use v1model::{Bits, EntryKey, Key, KeyMatch, KeySchema, MatchKind};
 
 use crate::binding::{unknown, MatchKey, Table};
 use crate::bytestring;
-use crate::error::{in_range, refuse, At, Refusal};
+use crate::error::{in_range, refuse, At, Checked};
 use crate::proto::p4rt::field_match::{Exact, FieldMatchType, Lpm, Optional, Range, Ternary};
 use crate::proto::p4rt::FieldMatch;
 
@@ -14,7 +14,7 @@ use crate::proto::p4rt::FieldMatch;
 /// # Errors
 /// INVALID_ARGUMENT for unknown, doubled or missing fields, for another match kind, for a don't-care that is spelled
 /// out and for a wrong priority; OUT_OF_RANGE for a value that does not fit.
-pub fn decode_key(table: &Table, matches: &[FieldMatch], priority: i32) -> Result<Key, Refusal> {
+pub fn decode_key(table: &Table, matches: &[FieldMatch], priority: i32) -> Checked<Key> {
     decode_fields(&table.key, matches)?.with_priority(table.needs_priority, priority)
 }
 
@@ -22,7 +22,7 @@ pub fn decode_key(table: &Table, matches: &[FieldMatch], priority: i32) -> Resul
 ///
 /// # Errors
 /// As [`decode_key`], but for the priority.
-pub fn decode_fields(own: &MatchKey, matches: &[FieldMatch]) -> Result<Key, Refusal> {
+pub fn decode_fields(own: &MatchKey, matches: &[FieldMatch]) -> Checked<Key> {
     for (i, m) in matches.iter().enumerate() {
         let id = m.field_id;
         if !own.fields.iter().any(|(own, _)| *own == id) {
@@ -61,7 +61,7 @@ fn push(
     kind: MatchKind,
     schema: &KeySchema,
     given: Option<&FieldMatchType>,
-) -> Result<(), Refusal> {
+) -> Checked {
     let number = |value| bytestring::number(value, schema.width);
     let given = match given {
         None | Some(FieldMatchType::Other(_)) => {

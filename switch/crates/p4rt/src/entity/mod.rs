@@ -15,14 +15,14 @@ pub mod table_read;
 pub mod value_set;
 
 use crate::binding::Binding;
-use crate::error::{refusal, refuse, Refusal};
+use crate::error::{refusal, refuse, Checked, Refusal};
 use crate::proto::p4rt::entity::Entity as Kind;
 use crate::proto::p4rt::packet_replication_engine_entry::Type as PreType;
 pub use crate::proto::p4rt::update::Type as Verb;
 use crate::proto::p4rt::{ExternEntry, Update};
 use crate::target::Target;
 
-type Apply = dyn FnOnce(&mut Target) -> Result<(), Refusal> + Send;
+type Apply = dyn FnOnce(&mut Target) -> Checked + Send;
 
 /// A checked update, or a part of one, ready to be applied.
 pub struct Op {
@@ -57,7 +57,7 @@ impl<'a> Planner<'a> {
     ///
     /// # Errors
     /// The refusal of this update.
-    pub fn plan(&mut self, index: usize, update: &Update) -> Result<(), Refusal> {
+    pub fn plan(&mut self, index: usize, update: &Update) -> Checked {
         (self.index, self.verb) = (index, update.r#type());
         let kind = update.entity.as_ref().and_then(|e| e.entity.as_ref());
         let Some(kind) = kind else {
@@ -92,8 +92,8 @@ impl<'a> Planner<'a> {
     fn op(
         &mut self,
         work: usize,
-        apply: impl FnOnce(&mut Target) -> Result<(), Refusal> + Send + 'static,
-    ) -> Result<(), Refusal> {
+        apply: impl FnOnce(&mut Target) -> Checked + Send + 'static,
+    ) -> Checked {
         self.ops.push(Op {
             index: self.index,
             work,
@@ -104,7 +104,7 @@ impl<'a> Planner<'a> {
 
     /// # Errors
     /// INVALID_ARGUMENT for INSERT and DELETE: the object always exists.
-    fn modify_only(&self, what: &str) -> Result<(), Refusal> {
+    fn modify_only(&self, what: &str) -> Checked {
         let verb = self.verb.as_str_name();
         match self.verb {
             Verb::Modify => Ok(()),

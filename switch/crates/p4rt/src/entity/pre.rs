@@ -5,7 +5,7 @@ use device::{CloneSession, MulticastGroup, Replica};
 
 use super::{Planner, Verb};
 use crate::bytestring;
-use crate::error::{in_range, refuse, At, Refusal};
+use crate::error::{in_range, refuse, At, Checked};
 use crate::proto::p4rt::replica::PortKind;
 use crate::proto::p4rt::{self, CloneSessionEntry, MulticastGroupEntry};
 use crate::target::Target;
@@ -21,7 +21,7 @@ const SDN_PORT_CPU: u32 = 0xffff_fffd;
 
 impl Planner<'_> {
     /// The replicas of an update; none for a DELETE, of which nothing but the id counts.
-    fn replicas(&self, given: &[p4rt::Replica]) -> Result<Vec<Replica>, Refusal> {
+    fn replicas(&self, given: &[p4rt::Replica]) -> Checked<Vec<Replica>> {
         let given = given
             .iter()
             .enumerate()
@@ -31,7 +31,7 @@ impl Planner<'_> {
     }
 
     #[allow(deprecated)]
-    fn replica(&self, given: &p4rt::Replica) -> Result<Replica, Refusal> {
+    fn replica(&self, given: &p4rt::Replica) -> Checked<Replica> {
         let port = match &given.port_kind {
             Some(PortKind::Port(port)) => bytestring::decode_port(port)?,
             Some(PortKind::EgressPort(port)) => *port,
@@ -53,7 +53,7 @@ impl Planner<'_> {
 
     /// # Errors
     /// INVALID_ARGUMENT and UNIMPLEMENTED, naming the group and the replica; when it is applied the device's refusal.
-    pub(super) fn multicast(&mut self, entry: &MulticastGroupEntry) -> Result<(), Refusal> {
+    pub(super) fn multicast(&mut self, entry: &MulticastGroupEntry) -> Checked {
         let id = entry.multicast_group_id;
         let replicas = self.replicas(&entry.replicas);
         let group = MulticastGroup {
@@ -80,7 +80,7 @@ impl Planner<'_> {
 
     /// # Errors
     /// INVALID_ARGUMENT and UNIMPLEMENTED, naming the session and the replica; when it is applied the device's refusal.
-    pub(super) fn clone_session(&mut self, entry: &CloneSessionEntry) -> Result<(), Refusal> {
+    pub(super) fn clone_session(&mut self, entry: &CloneSessionEntry) -> Checked {
         let id = in_range("clone session id", entry.session_id, 1..=MAX_SESSION)?;
         let session = self.session(entry).at(format_args!("clone session {id}"))?;
         let (verb, message) = (self.verb, entry.clone());
@@ -100,7 +100,7 @@ impl Planner<'_> {
         })
     }
 
-    fn session(&self, entry: &CloneSessionEntry) -> Result<CloneSession, Refusal> {
+    fn session(&self, entry: &CloneSessionEntry) -> Checked<CloneSession> {
         let (class, length) = (entry.class_of_service, entry.packet_length_bytes);
         Ok(CloneSession {
             id: entry.session_id,

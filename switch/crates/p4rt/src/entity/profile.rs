@@ -9,7 +9,7 @@ use v1model::{ActionCall, GroupMember, Pipeline, ProfileId};
 use super::{action, Planner, Verb};
 use crate::binding::{Bound, Profile, Table};
 use crate::bytestring;
-use crate::error::{in_range, refusal, refuse, At, ErrorKind, Refusal};
+use crate::error::{in_range, refusal, refuse, At, Checked, ErrorKind, Refusal};
 use crate::proto::p4rt::action_profile_action::WatchKind as ActionWatch;
 use crate::proto::p4rt::action_profile_action_set::{ActionSelectionMode, SizeSemantics};
 use crate::proto::p4rt::action_profile_group::member::WatchKind as MemberWatch;
@@ -24,7 +24,7 @@ const ACTIONS_MAX: usize = 256;
 
 /// # Errors
 /// INVALID_ARGUMENT for the id that means none.
-pub fn check_id(what: &str, id: u32) -> Result<u32, Refusal> {
+pub fn check_id(what: &str, id: u32) -> Checked<u32> {
     in_range(what, id, 1..=u32::MAX)
 }
 
@@ -102,7 +102,7 @@ fn watched(
     member: u32,
     weight: i32,
     port: &[u8],
-) -> Result<(GroupMember, Option<u32>), Refusal> {
+) -> Checked<(GroupMember, Option<u32>)> {
     let weight = match (profile.weights_disallowed, profile.max_member_weight) {
         (true, _) => in_range("weight", weight, 0..=0)? + 1,
         (false, 0) => in_range("weight", weight, 1..=i32::MAX as u32)?,
@@ -115,12 +115,7 @@ fn watched(
     Ok((GroupMember { member, weight }, port))
 }
 
-fn check_size(
-    profile: &Profile,
-    group: &WatchedGroup,
-    max: u32,
-    kind: ErrorKind,
-) -> Result<(), Refusal> {
+fn check_size(profile: &Profile, group: &WatchedGroup, max: u32, kind: ErrorKind) -> Checked {
     let weight = |(member, _): &(GroupMember, _)| match profile.size_counts_members {
         true => 1,
         false => u64::from(member.weight),
@@ -137,7 +132,7 @@ fn check_size(
 
 /// # Errors
 /// RESOURCE_EXHAUSTED for more than `max`.
-fn check_count(what: &str, count: usize, max: usize) -> Result<(), Refusal> {
+fn check_count(what: &str, count: usize, max: usize) -> Checked {
     match count > max {
         true => refuse!(
             ResourceExhausted,
@@ -149,7 +144,7 @@ fn check_count(what: &str, count: usize, max: usize) -> Result<(), Refusal> {
 
 /// # Errors
 /// INVALID_ARGUMENT when others are there already.
-pub fn refuse_mixing(others: usize, have: &str, want: &str) -> Result<(), Refusal> {
+pub fn refuse_mixing(others: usize, have: &str, want: &str) -> Checked {
     match others {
         0 => Ok(()),
         _ => refuse!(
@@ -162,7 +157,7 @@ impl Planner<'_> {
     /// # Errors
     /// NOT_FOUND for an unknown profile, INVALID_ARGUMENT for a bad id or action; when it is applied the pipeline's
     /// refusal, and INVALID_ARGUMENT when the profile is programmed by one-shots.
-    pub(super) fn member(&mut self, entry: &ActionProfileMember) -> Result<(), Refusal> {
+    pub(super) fn member(&mut self, entry: &ActionProfileMember) -> Checked {
         let own = self.binding.profiles.get(entry.action_profile_id)?;
         let member = check_id("member id", entry.member_id).at(own)?;
         let call = match &entry.action {
@@ -192,7 +187,7 @@ impl Planner<'_> {
     /// # Errors
     /// NOT_FOUND for an unknown profile, INVALID_ARGUMENT for bad ids, weights and sizes; when it is applied the
     /// pipeline's refusal, and INVALID_ARGUMENT for a changed `max_size` and when the profile is programmed by one-shots.
-    pub(super) fn group(&mut self, entry: &ActionProfileGroup) -> Result<(), Refusal> {
+    pub(super) fn group(&mut self, entry: &ActionProfileGroup) -> Checked {
         let own = self.binding.profiles.get(entry.action_profile_id)?;
         let (verb, place) = (self.verb, format!("{own}: group {}", entry.group_id));
         let watched = watched_group(own, verb, entry).at(&place)?;
@@ -246,7 +241,7 @@ fn watched_group(
     profile: &Profile,
     verb: Verb,
     entry: &ActionProfileGroup,
-) -> Result<WatchedGroup, Refusal> {
+) -> Checked<WatchedGroup> {
     if !profile.selector {
         refuse!("the action profile has no selector, so no groups");
     }
@@ -292,7 +287,7 @@ impl OneShot {
         table: &Table,
         profile: &Bound<Profile>,
         set: &ActionProfileActionSet,
-    ) -> Result<OneShot, Refusal> {
+    ) -> Checked<OneShot> {
         if !profile.selector {
             refuse!("the {profile} has no selector, so it takes no action sets");
         }
@@ -352,7 +347,7 @@ impl OneShot {
     ///
     /// # Errors
     /// The pipeline's refusal; INVALID_ARGUMENT when the profile is programmed by members and groups.
-    pub fn install(&mut self, pipeline: &mut Pipeline, soft: &mut Soft) -> Result<(), Refusal> {
+    pub fn install(&mut self, pipeline: &mut Pipeline, soft: &mut Soft) -> Checked {
         let profile = pipeline.profile_mut(self.watched.profile);
         if soft.one_shots(self.profile_id) == 0 {
             let groups = soft

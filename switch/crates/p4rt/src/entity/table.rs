@@ -7,7 +7,7 @@ use super::array::{check_colours, counter_data, meter_config, number};
 use super::profile::{check_id, refuse_mixing, OneShot};
 use super::{action, matches, Planner, Verb};
 use crate::binding::{Binding, Bound, Table};
-use crate::error::{in_range, refuse, At, Refusal};
+use crate::error::{in_range, refuse, At, Checked};
 use crate::proto::p4rt;
 use crate::proto::p4rt::table_action::Type;
 use crate::proto::p4rt::*;
@@ -43,7 +43,7 @@ pub fn table_of<'a>(
     entry: &'a Option<TableEntry>,
     what: &str,
     has: impl Fn(&Table) -> bool,
-) -> Result<(&'a Bound<Table>, &'a TableEntry), Refusal> {
+) -> Checked<(&'a Bound<Table>, &'a TableEntry)> {
     let Some(entry) = entry else {
         refuse!("table_entry is unset; it names the entry");
     };
@@ -57,7 +57,7 @@ pub fn table_of<'a>(
 impl Planner<'_> {
     /// # Errors
     /// See the rules of §9.1 in the order of the code; when it is applied the pipeline's refusal, with the table's name.
-    pub(super) fn table_entry(&mut self, entry: &TableEntry) -> Result<(), Refusal> {
+    pub(super) fn table_entry(&mut self, entry: &TableEntry) -> Checked {
         if entry.table_id == 0 {
             refuse!("table id 0 is a wildcard, which only a read may use");
         }
@@ -68,7 +68,7 @@ impl Planner<'_> {
         self.table_entry_of(table, entry).at(table)
     }
 
-    fn table_entry_of(&mut self, table: &Table, entry: &TableEntry) -> Result<(), Refusal> {
+    fn table_entry_of(&mut self, table: &Table, entry: &TableEntry) -> Checked {
         let verb = self.verb;
         if entry.is_const {
             refuse!("is_const must be false in an update");
@@ -107,7 +107,7 @@ impl Planner<'_> {
     }
 
     #[allow(deprecated)]
-    fn content(&self, table: &Table, entry: &TableEntry) -> Result<Content, Refusal> {
+    fn content(&self, table: &Table, entry: &TableEntry) -> Checked<Content> {
         in_range("bytes of metadata", entry.metadata.len(), 0..=METADATA_MAX)?;
         check_colours(&entry.meter_counter_data)?;
         if entry.counter_data.is_some() && !table.direct_counter {
@@ -171,8 +171,8 @@ impl Planner<'_> {
         &mut self,
         table: u32,
         work: usize,
-        apply: impl FnOnce(&mut Target) -> Result<(), Refusal> + Send + 'static,
-    ) -> Result<(), Refusal> {
+        apply: impl FnOnce(&mut Target) -> Checked + Send + 'static,
+    ) -> Checked {
         self.op(work, move |target: &mut Target| match apply(target) {
             Err(refusal) if !refusal.message.starts_with("table ") => {
                 Err(refusal).at(target.binding.tables.get(table)?)
@@ -184,7 +184,7 @@ impl Planner<'_> {
     /// # Errors
     /// INVALID_ARGUMENT for anything but MODIFY, for a table without a counter and for a bad key; NOT_FOUND when no
     /// entry has this key.
-    pub(super) fn direct_counter(&mut self, entry: &DirectCounterEntry) -> Result<(), Refusal> {
+    pub(super) fn direct_counter(&mut self, entry: &DirectCounterEntry) -> Checked {
         self.modify_only("direct counter")?;
         let (table, of) = table_of(self.binding, &entry.table_entry, "counter", |t| {
             t.direct_counter
@@ -213,7 +213,7 @@ impl Planner<'_> {
     /// # Errors
     /// INVALID_ARGUMENT for anything but MODIFY, for a table without a meter, for a bad key or configuration; NOT_FOUND
     /// when no entry has this key.
-    pub(super) fn direct_meter(&mut self, entry: &DirectMeterEntry) -> Result<(), Refusal> {
+    pub(super) fn direct_meter(&mut self, entry: &DirectMeterEntry) -> Checked {
         self.modify_only("direct meter")?;
         check_colours(&entry.counter_data)?;
         let has_meter = |table: &Table| table.direct_meter.is_some();
@@ -236,7 +236,7 @@ impl Planner<'_> {
 }
 
 /// The key that an entry names; None for the default entry.
-fn key(table: &Table, entry: &TableEntry) -> Result<Option<Key>, Refusal> {
+fn key(table: &Table, entry: &TableEntry) -> Checked<Option<Key>> {
     match entry.is_default_action {
         false => matches::decode_key(table, &entry.r#match, entry.priority).map(Some),
         true if entry.r#match.is_empty() && entry.priority == 0 => Ok(None),
@@ -244,7 +244,7 @@ fn key(table: &Table, entry: &TableEntry) -> Result<Option<Key>, Refusal> {
     }
 }
 
-fn check_default(verb: Verb, table: &Table, entry: &TableEntry) -> Result<(), Refusal> {
+fn check_default(verb: Verb, table: &Table, entry: &TableEntry) -> Checked {
     if verb != Verb::Modify {
         refuse!("the default entry always exists: only MODIFY is allowed");
     }
@@ -261,7 +261,7 @@ fn check_default(verb: Verb, table: &Table, entry: &TableEntry) -> Result<(), Re
 }
 
 /// What BMv2's server (PI) says to the letter, without the table's name: its clients compare it (p4-guide's idletimeout).
-fn check_as_pi(table: &Table, entry: &TableEntry) -> Result<(), Refusal> {
+fn check_as_pi(table: &Table, entry: &TableEntry) -> Checked {
     if entry.time_since_last_hit.is_some() {
         refuse!("has_time_since_last_hit must not be set in WriteRequest");
     }
@@ -272,7 +272,7 @@ fn check_as_pi(table: &Table, entry: &TableEntry) -> Result<(), Refusal> {
 }
 
 impl Content {
-    fn set_default(self, id: u32, target: &mut Target) -> Result<(), Refusal> {
+    fn set_default(self, id: u32, target: &mut Target) -> Checked {
         let call = match self.action {
             Some(EntryAction::Direct(call)) => Some(call),
             _ => None,
@@ -301,7 +301,7 @@ impl Content {
         mut action: EntryAction,
         is_new: bool,
         (pipeline, soft): (&mut Pipeline, &mut Soft),
-    ) -> Result<Entry<Key>, Refusal> {
+    ) -> Checked<Entry<Key>> {
         if let Some(one_shot) = self.extra.one_shot.as_mut().filter(|_| is_new) {
             one_shot.install(pipeline, soft)?;
             action = EntryAction::Group(one_shot.watched.group_id);
@@ -314,7 +314,7 @@ impl Content {
         })
     }
 
-    fn insert(mut self, key: Key, target: &mut Target) -> Result<(), Refusal> {
+    fn insert(mut self, key: Key, target: &mut Target) -> Checked {
         let now = target.now;
         let (pipeline, soft) = target.parts()?;
         let action = self.action.take().unwrap_or(EntryAction::Group(0));
@@ -333,7 +333,7 @@ impl Content {
         done
     }
 
-    fn modify(mut self, key: Key, target: &mut Target) -> Result<(), Refusal> {
+    fn modify(mut self, key: Key, target: &mut Target) -> Checked {
         let now = target.now;
         let (pipeline, soft) = target.parts()?;
         let (mut old, is_new) = (None, self.action.is_some());
@@ -373,7 +373,7 @@ impl Content {
         self.set_direct(pipeline, &entry.key)
     }
 
-    fn set_direct(&self, pipeline: &mut Pipeline, key: &Key) -> Result<(), Refusal> {
+    fn set_direct(&self, pipeline: &mut Pipeline, key: &Key) -> Checked {
         let table = pipeline.table_mut(self.table);
         if let Some(config) = &self.meter {
             table.set_meter(key, config.as_ref())?;
@@ -385,7 +385,7 @@ impl Content {
     }
 }
 
-fn delete(table: TableId, key: &Key, target: &mut Target) -> Result<(), Refusal> {
+fn delete(table: TableId, key: &Key, target: &mut Target) -> Checked {
     let (pipeline, soft) = target.parts()?;
     let entry = soft.has_extras().then(|| pipeline.table_get(table, key));
     pipeline.table_delete(table, key)?;

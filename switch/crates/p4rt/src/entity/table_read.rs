@@ -6,7 +6,7 @@ use v1model::{ActionCall, Entry, EntryAction, EntryStats, Nanos};
 use super::array::{check_colours, encode_count, encode_meter};
 use super::{action, matches};
 use crate::binding::{Bound, Table};
-use crate::error::{refuse, Refusal};
+use crate::error::{refuse, Checked};
 use crate::proto::p4rt::entity::Entity as Kind;
 use crate::proto::p4rt::table_action::Type;
 use crate::proto::p4rt::table_entry::IdleTimeout;
@@ -36,7 +36,7 @@ impl TableFilter {
     /// # Errors
     /// INVALID_ARGUMENT and UNIMPLEMENTED for filters that do not exist.
     #[allow(deprecated)]
-    pub fn new(request: &TableEntry, wanted: Wanted) -> Result<Self, Refusal> {
+    pub fn new(request: &TableEntry, wanted: Wanted) -> Checked<Self> {
         let action_id = match request.action.as_ref().map(|a| &a.r#type) {
             None => None,
             Some(Some(Type::Action(a))) => Some(a.action_id),

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use v1model::ValueSet;
 
 use super::{matches, Planner};
-use crate::error::{refuse, At, Refusal};
+use crate::error::{refuse, At, Checked};
 use crate::proto::p4rt::ValueSetEntry;
 use crate::target::Target;
 
@@ -14,7 +14,7 @@ impl Planner<'_> {
     /// # Errors
     /// INVALID_ARGUMENT for anything but MODIFY and for bad fields, RESOURCE_EXHAUSTED for too many members,
     /// ALREADY_EXISTS for a member that is given twice.
-    pub(super) fn value_set(&mut self, entry: &ValueSetEntry) -> Result<(), Refusal> {
+    pub(super) fn value_set(&mut self, entry: &ValueSetEntry) -> Checked {
         self.modify_only("value set")?;
         let set = self.binding.value_sets.get(entry.value_set_id)?;
         let (count, max) = (entry.members.len(), set.size);
