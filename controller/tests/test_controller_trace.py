@@ -137,12 +137,12 @@ def test_mistakes_and_other_targets(wired_switch: LiveSwitch) -> None:
         (("s2:1", "--packet", TCP), 3, "unknown switch 's2'"),
         (("s1:1",), 2, "name the port and one of --packet, --hex, --pcap"),
         (("s1:1", "--packet", TCP, "--hex", "00"), 2, "name the port and one of"),
-        (("s1:999", "--packet", TCP), 2, "is no integer from 0 to 510"),
+        (("s1:999", "--packet", TCP), 3, "there is no port 999; there are 1, 3, 510"),
         (("s1:1", "--live", "--packet", TCP), 2, "one of --packet, --hex, --pcap, or --live"),
-        (("--live", "--filter", "scr=1"), 2, "known: "),
+        (("--live", "--filter", "scr=1"), 2, "expected one of `ingress_port`, `src`"),
         (("s1:1", "--live", "--filter", "dport=http"), 2, "dport: "),
-        (("--live", "--filter", "src=nobody"), 2, "is no IP address"),
-        (("--live", "--count", "0"), 2, "from 1 to 1000"),
+        (("--live", "--filter", "src=nobody"), 2, "match.src: invalid IP address"),
+        (("--live", "--count", "0"), 2, "is not within 1 to 1000"),
     ):
         assert said in wired_switch.fairlane("trace", *words, code=code), words
 

@@ -19,8 +19,6 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tonic::transport::server::Connected;
 
-use crate::limits::Limits;
-
 /// How often is looked for connections that are to be closed.
 const LOOK: Duration = Duration::from_secs(1);
 /// A connection is closed for another one only when it was idle for so long.
@@ -31,6 +29,33 @@ const WARN_AGAIN: Duration = Duration::from_secs(10);
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 /// Accepted connections that wait for the server.
 pub const QUEUE: usize = 16;
+
+/// What the server's clients together may take of it, where that can be chosen.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Most connections at a time.
+    pub connections: usize,
+    /// Without a call it stays open for so long.
+    pub idle: Duration,
+    /// A client that was silent for so long is asked whether it is there, and is taken for gone after as long again.
+    pub keepalive: Duration,
+    /// How long one read may take.
+    pub read: Duration,
+    /// Bytes of a read that are kept for a client that does not take them: some 200,000 entries.
+    pub unread_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 512,
+            idle: Duration::from_secs(300),
+            keepalive: Duration::from_secs(20),
+            read: Duration::from_secs(120),
+            unread_bytes: 16 << 20,
+        }
+    }
+}
 
 /// All connections of a server.
 pub struct Connections {

@@ -21,11 +21,11 @@ use tonic::transport::server::TlsConnectInfo;
 use tonic::Status;
 use tower_layer::Layer;
 
-use crate::access::Access;
 use crate::connections::{Call, Connection};
 use crate::error::{short, MetadataRoom};
 use crate::proto::p4rt::WriteRequest;
 use crate::shared::Shared;
+use crate::tls::Access;
 use crate::{tls, write};
 
 /// The request of a call with one answer, or one stream of answers, has come by then.

@@ -14,19 +14,17 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::access::Access;
 use crate::answers::Answers;
 use crate::clients::Outgoing;
 use crate::clock::Clock;
-use crate::connections::{self, Connections};
+use crate::connections::{self, Connections, Limits};
 use crate::error::{short, MetadataRoom};
 use crate::gate::{Gate, Updates};
-use crate::limits::Limits;
 use crate::proto::own::switch_server::SwitchServer;
 use crate::proto::p4rt::p4_runtime_server::{P4Runtime, P4RuntimeServer};
 use crate::proto::p4rt::*;
 use crate::shared::Shared;
-use crate::tls::{self, Tls};
+use crate::tls::{self, Access, Tls};
 use crate::{events, pipeline, proto, read, stream, trace, write};
 
 /// The version of P4Runtime that is served.

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use tonic::{Status, Streaming};
 
-use crate::access::Access;
 use crate::arbitration::{StreamId, OBSERVER_ROLE};
 use crate::config::Loaded;
 use crate::error::{code, in_range, quote, refusal, refuse, short, Checked, NO_PIPELINE};
@@ -15,6 +14,7 @@ use crate::proto::p4rt::stream_message_request::Update as Incoming;
 use crate::proto::p4rt::stream_message_response::Update as Outgoing;
 use crate::proto::p4rt::*;
 use crate::shared::Shared;
+use crate::tls::Access;
 
 /// Longest frame of a packet-out, header included.
 const MAX_FRAME_BYTES: u32 = 65_535;

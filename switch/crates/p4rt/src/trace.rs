@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use device::live_trace::{Filter, LiveTrace};
 use device::trace::Trace;
-use prost_types::Struct;
+use prost_types::value::Kind;
+use prost_types::{ListValue, Struct, Value};
 use serde::de::DeserializeOwned;
 use serde::Deserialize;
-use serde_json::{json, Value};
+use serde_json::{json, Map, Number, Value as Json};
 use tokio::sync::{mpsc, Mutex};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
@@ -20,7 +21,6 @@ use crate::config::{self, Loaded};
 use crate::error::{in_range, status, NO_PIPELINE};
 use crate::proto::own::switch_server::Switch;
 use crate::shared::{discard, gone, Shared};
-use crate::structs;
 
 /// Longest frame.
 const FRAME_BYTES_MAX: usize = 9_216;
@@ -153,7 +153,7 @@ impl Switch for Service {
 fn message(trace: &Trace) -> Result<Struct, Status> {
     let json = serde_json::to_value(trace)
         .map_err(|e| Status::internal(format!("the trace cannot be written: {e}")))?;
-    Ok(structs::encode(json!({ "trace": json })))
+    Ok(encode(json!({ "trace": json })))
 }
 
 /// The request of `Trace`.
@@ -188,7 +188,7 @@ impl Default for NextFrames {
 /// # Errors
 /// INVALID_ARGUMENT with the key, and what is expected there.
 fn read<T: DeserializeOwned>(request: Request<Struct>) -> Result<T, Status> {
-    let json = Value::Object(structs::decode(request.into_inner()));
+    let json = Json::Object(decode(request.into_inner()));
     serde_path_to_error::deserialize(json).map_err(|e| Status::invalid_argument(e.to_string()))
 }
 
@@ -201,4 +201,58 @@ fn frame_of(text: &str) -> Result<Vec<u8>, Status> {
             "frame: 1 to {FRAME_BYTES_MAX} bytes as hexadecimal digits are expected"
         ))
     })
+}
+
+/// A JSON object as a message; anything else is an empty one.
+fn encode(json: Json) -> Struct {
+    match value(json).kind {
+        Some(Kind::StructValue(message)) => message,
+        _ => Struct::default(),
+    }
+}
+
+fn value(json: Json) -> Value {
+    let kind = match json {
+        Json::Null => Kind::NullValue(0),
+        Json::Bool(b) => Kind::BoolValue(b),
+        Json::Number(n) => Kind::NumberValue(n.as_f64().unwrap_or_default()),
+        Json::String(s) => Kind::StringValue(s),
+        Json::Array(all) => Kind::ListValue(ListValue {
+            values: all.into_iter().map(value).collect(),
+        }),
+        Json::Object(all) => Kind::StructValue(Struct {
+            fields: all.into_iter().map(|(k, v)| (k, value(v))).collect(),
+        }),
+    };
+    Value { kind: Some(kind) }
+}
+
+/// A message as JSON; whole numbers are integers.
+fn decode(message: Struct) -> Map<String, Json> {
+    let fields = message.fields.into_iter();
+    fields.map(|(key, value)| (key, json_of(value))).collect()
+}
+
+fn json_of(value: Value) -> Json {
+    match value.kind {
+        None | Some(Kind::NullValue(_)) => Json::Null,
+        Some(Kind::BoolValue(b)) => b.into(),
+        Some(Kind::NumberValue(n)) if n.fract() == 0.0 && n.abs() < 9e15 => (n as i64).into(),
+        Some(Kind::NumberValue(n)) => Number::from_f64(n).map_or(Json::Null, Into::into),
+        Some(Kind::StringValue(s)) => s.into(),
+        Some(Kind::ListValue(all)) => all.values.into_iter().map(json_of).collect(),
+        Some(Kind::StructValue(s)) => decode(s).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_comes_back() {
+        let json = serde_json::json!({"a": [1, 2.5, null, "x", true, {"b": -3}], "c": {}});
+        let back = Json::Object(decode(encode(json.clone())));
+        assert_eq!(back, json);
+    }
 }

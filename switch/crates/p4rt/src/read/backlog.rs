@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tonic::Status;
 
-use crate::limits::Limits;
+use crate::connections::Limits;
 use crate::proto::p4rt::ReadResponse;
 
 /// Bytes that every client may leave waiting, whatever the others do.
