@@ -317,8 +317,8 @@ fn refused_link(name: &str, up: bool, error: &io::Error) -> Status {
     }
 }
 
-/// All ports: first queues are added, in short calls of the device, and stay whatever comes; then all the rest changes
-/// in one call, or nothing, when others changed something since the picture was taken.
+/// All ports: first queues are added, in short calls of the device, and stay whatever comes; then all options change in
+/// one call, or none, when others changed one since the picture was taken; last the weights, which cannot be refused.
 async fn configure(viewer: &Viewer, changes: Vec<Change>) -> Result<(), Status> {
     let gone = |e: device::DeviceGone| Status::unavailable(e.to_string());
     type Call = Box<dyn FnOnce(&mut Device, Nanos) -> Result<(), String> + Send>;
@@ -340,24 +340,35 @@ async fn configure(viewer: &Viewer, changes: Vec<Change>) -> Result<(), Status> 
         }
         grown.push(before);
     }
+    // A queue that one operation added and a later one did not is left out.
+    let weights = changes.iter().flat_map(|Change { port, new, .. }| {
+        let weights = new.weights.range(..new.config.queues);
+        weights.map(|(queue, weight)| (*port, *queue, *weight))
+    });
+    let weights: Vec<(u32, usize, u32)> = weights.collect();
     let all: Call = Box::new(move |device, now| {
         let mut seen = changes.iter().zip(&grown);
         seen.try_for_each(|(change, seen)| unchanged(device, change.port, seen))?;
         for Change { port, old, new, .. } in &changes {
             let (port, config) = (*port, new.config);
             device.set_port(now, port, config).map_err(|e| e.message)?;
-            // A queue that one operation added and a later one did not is left out.
-            for (queue, weight) in new.weights.range(..config.queues) {
-                let set = device.set_queue_weight(port, *queue, *weight);
-                set.map_err(|e| e.message)?;
-            }
             if old.enabled != new.enabled {
                 device.set_port_up(port, new.enabled);
             }
         }
         Ok(())
     });
-    call(all).await
+    call(all).await?;
+    for some in weights.chunks(QUEUES_A_CALL) {
+        let some = some.to_vec();
+        let set: Call = Box::new(move |device, _| {
+            let mut some = some.into_iter();
+            let set = |(port, queue, weight)| device.set_queue_weight(port, queue, weight);
+            some.try_for_each(set).map_err(|e| e.message)
+        });
+        call(set).await?;
+    }
+    Ok(())
 }
 
 /// # Errors
