@@ -390,7 +390,10 @@ def test_messages_as_json_lines_which_are_the_switch_s_own() -> None:
         (["-i", "1@sa", "-i", "2@sa"], 'interface "sa" is given for port 1 and for port 2'),
         (["--port", "4:rate=1Mbit"], "--port 4: port 4 has no interface; give it one by -i 4@NAME"),
         (["-i", "1@sa", "--port", "1:rate=fast"], '"fast" is not a rate such as 2Mbit'),
-        (["-i", "1@sa", "--port", "1:speed=1"], 'unknown key "speed"; keys: rate, link_layer, scheduler, queues'),
+        (
+            ["-i", "1@sa", "--port", "1:speed=1"],
+            "port 1: speed: unknown field `speed`, expected one of `rate_bps`, `link_layer`, ",
+        ),
         (["--pipeline", "nosuch.json", "--p4info", "nosuch.txtpb"], "cannot read nosuch.json: No such file"),
         (["--pipeline", "nosuch.json"], "--p4info"),
         (["--pipeline", "{p4}/cross.p4info.txtpb", "--p4info", "{p4}/cross.p4info.txtpb"], "cannot load"),

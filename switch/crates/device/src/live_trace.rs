@@ -9,7 +9,8 @@ use crate::device::Device;
 use crate::trace::Trace;
 
 /// Which packets; what is None matches all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Filter {
     /// Where it came in.
     pub ingress_port: Option<u32>,

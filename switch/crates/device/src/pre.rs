@@ -118,8 +118,6 @@ enum Put {
     Insert,
     /// It must be there.
     Modify,
-    /// It may be there.
-    Set,
 }
 
 /// Puts `new` among `all`; `total` is the number of all replicas.
@@ -198,14 +196,6 @@ impl Replication {
         put(&mut self.groups, &mut self.replicas, group, Put::Modify)
     }
 
-    /// Adds or replaces a multicast group.
-    ///
-    /// # Errors
-    /// As `insert_group`, but AlreadyExists.
-    pub fn set_group(&mut self, group: MulticastGroup) -> Result<(), ControlError> {
-        put(&mut self.groups, &mut self.replicas, group, Put::Set)
-    }
-
     /// Removes a multicast group.
     ///
     /// # Errors
@@ -227,12 +217,12 @@ impl Replication {
         put(&mut self.sessions, &mut self.replicas, session, Put::Insert)
     }
 
-    /// Adds or replaces a clone session.
+    /// Replaces a clone session.
     ///
     /// # Errors
-    /// As `set_group`.
-    pub fn set_session(&mut self, session: CloneSession) -> Result<(), ControlError> {
-        put(&mut self.sessions, &mut self.replicas, session, Put::Set)
+    /// As `modify_group`.
+    pub fn modify_session(&mut self, session: CloneSession) -> Result<(), ControlError> {
+        put(&mut self.sessions, &mut self.replicas, session, Put::Modify)
     }
 
     /// Removes a clone session.

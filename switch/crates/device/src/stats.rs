@@ -157,8 +157,8 @@ pub const PORT_REFUSALS: [DropReason; 5] = [
     DropReason::BufferFull,
 ];
 
-/// Counts of a port since it was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Counts of a port since it was made; those that the control socket reports are serialized.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct PortStats {
     /// Packets received, without those lost at reception.
     pub rx_packets: u64,
@@ -175,13 +175,18 @@ pub struct PortStats {
     /// Frames that came in and were lost at reception; none of those received.
     pub rx_lost: u64,
     /// Of the packets received, those that went no further: empty, or too long.
+    #[serde(skip)]
     pub rx_errors: u64,
     /// Of the packets received, those that no program was there for.
+    #[serde(skip)]
     pub rx_unprocessed: u64,
     /// Frames that the program got, by address.
+    #[serde(skip)]
     pub rx_frames: Addressed,
     /// Frames that the interface got to send, by address; also those that it did not take.
+    #[serde(skip)]
     pub tx_frames: Addressed,
+    #[serde(skip)]
     refused: [u64; PORT_REFUSALS.len()],
 }
 

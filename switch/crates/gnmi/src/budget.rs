@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What all subscribers together may ask for: leaves that are remembered as sent, and leaves that are sampled a second.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
 
-/// Most leaves of all subscriptions together: some 0.5 GB.
-const LEAVES_MAX: usize = 4_000_000;
-/// Most leaves that all of them together sample a second.
-const LEAVES_PER_S_MAX: usize = 1_000_000;
+/// What all subscriptions together may ask for: some 0.5 GB of leaves.
+const MAX: Load = Load {
+    leaves: 4_000_000,
+    leaves_per_s: 1_000_000,
+};
 
 /// What subscriptions ask for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,76 +30,69 @@ impl Load {
     }
 }
 
-/// What is left for all subscribers.
-#[derive(Debug)]
-pub struct Budget {
-    leaves: Arc<Semaphore>,
-    leaves_per_s: Arc<Semaphore>,
-}
+/// What all subscribers have.
+#[derive(Debug, Default)]
+pub struct Budget(Mutex<Load>);
 
-impl Default for Budget {
-    fn default() -> Budget {
-        Budget {
-            leaves: Arc::new(Semaphore::new(LEAVES_MAX)),
-            leaves_per_s: Arc::new(Semaphore::new(LEAVES_PER_S_MAX)),
-        }
+impl Budget {
+    fn given(&self) -> MutexGuard<'_, Load> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// One subscriber's part; returned when it is dropped.
 #[derive(Debug)]
 pub struct Share {
-    leaves: OwnedSemaphorePermit,
-    leaves_per_s: OwnedSemaphorePermit,
+    budget: Arc<Budget>,
+    has: Load,
 }
 
 impl Share {
-    pub fn new(budget: &Budget) -> Share {
-        let none = |of: &Arc<Semaphore>| of.clone().try_acquire_many_owned(0).expect("open");
+    pub fn new(budget: &Arc<Budget>) -> Share {
         Share {
-            leaves: none(&budget.leaves),
-            leaves_per_s: none(&budget.leaves_per_s),
+            budget: budget.clone(),
+            has: Load::default(),
         }
     }
 
     /// Asks for this instead of what it had; less is always granted.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED, with what there is; it then has what it had of this kind.
+    /// RESOURCE_EXHAUSTED, with what there is; it then has what it had.
     pub fn set(&mut self, load: Load) -> Result<(), Status> {
-        resize(&mut self.leaves_per_s, load.leaves_per_s).map_err(|left| {
-            Status::resource_exhausted(format!(
-                "{} leaves a second are asked for; all subscribers together get {LEAVES_PER_S_MAX}, and {} of them are \
-                 given already: sample more slowly, or fewer leaves",
-                load.leaves_per_s, LEAVES_PER_S_MAX - left
-            ))
-        })?;
-        resize(&mut self.leaves, load.leaves).map_err(|left| {
-            Status::resource_exhausted(format!(
-                "{} leaves are subscribed to; all subscribers together get {LEAVES_MAX}, and {} of them are given \
-                 already: ask for fewer",
-                load.leaves, LEAVES_MAX - left
-            ))
-        })
+        let mut given = self.budget.given();
+        let leaves = given.leaves - self.has.leaves;
+        let leaves_per_s = given.leaves_per_s - self.has.leaves_per_s;
+        for (what, wanted, others, max) in [
+            (
+                "leaves a second",
+                load.leaves_per_s,
+                leaves_per_s,
+                MAX.leaves_per_s,
+            ),
+            ("leaves", load.leaves, leaves, MAX.leaves),
+        ] {
+            if wanted > max - others {
+                return Err(Status::resource_exhausted(format!(
+                    "{wanted} {what} are asked for; all subscribers together get {max}, and others have {others} of them"
+                )));
+            }
+        }
+        *given = Load {
+            leaves: leaves + load.leaves,
+            leaves_per_s: leaves_per_s + load.leaves_per_s,
+        };
+        self.has = load;
+        Ok(())
     }
 }
 
-/// # Errors
-/// How many there are without those of others, when this is too few.
-fn resize(share: &mut OwnedSemaphorePermit, wanted: u64) -> Result<(), usize> {
-    let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
-    let has = share.num_permits();
-    if wanted <= has {
-        drop(share.split(has - wanted));
-        return Ok(());
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut given = self.budget.given();
+        given.leaves -= self.has.leaves;
+        given.leaves_per_s -= self.has.leaves_per_s;
     }
-    let pool = share.semaphore().clone();
-    let more = u32::try_from(wanted - has).unwrap_or(u32::MAX);
-    match pool.clone().try_acquire_many_owned(more) {
-        Ok(more) => share.merge(more),
-        Err(_) => return Err(has + pool.available_permits()),
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -125,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_sum_is_bounded_and_what_ends_is_given_back() {
-        let budget = Budget::default();
+        let budget: Arc<Budget> = Arc::default();
         let mut some: Vec<Share> = (0..9).map(|_| Share::new(&budget)).collect();
         for share in &mut some {
             share.set(load(1_000, 10)).unwrap();
@@ -136,8 +129,7 @@ mod tests {
         assert_eq!(error.code(), tonic::Code::ResourceExhausted);
         assert_eq!(
             error.message(),
-            "100100 leaves a second are asked for; all subscribers together get 1000000, and 900000 of them are given \
-             already: sample more slowly, or fewer leaves"
+            "100100 leaves a second are asked for; all subscribers together get 1000000, and others have 900000 of them"
         );
         // It keeps what it had.
         let mut other = Share::new(&budget);
@@ -146,20 +138,18 @@ mod tests {
         some.pop();
         last.set(load(1_001, 10)).unwrap();
         drop((some, last, other));
-        assert_eq!(budget.leaves.available_permits(), LEAVES_MAX);
-        assert_eq!(budget.leaves_per_s.available_permits(), LEAVES_PER_S_MAX);
+        assert_eq!(*budget.given(), Load::default());
     }
 
     #[test]
     fn what_is_remembered_is_bounded_too() {
-        let budget = Budget::default();
+        let budget = Arc::default();
         let (mut one, mut other) = (Share::new(&budget), Share::new(&budget));
         one.set(load(3_000_000, 10_000)).unwrap();
         let error = other.set(load(1_000_001, 10_000)).unwrap_err();
         assert_eq!(
             error.message(),
-            "1000001 leaves are subscribed to; all subscribers together get 4000000, and 3000000 of them are given \
-             already: ask for fewer"
+            "1000001 leaves are asked for; all subscribers together get 4000000, and others have 3000000 of them"
         );
         one.set(load(2_999_999, 10_000)).unwrap();
         other.set(load(1_000_001, 10_000)).unwrap();

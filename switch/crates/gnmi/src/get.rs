@@ -45,10 +45,11 @@ pub async fn get(viewer: &Viewer, request: GetRequest) -> Result<GetResponse, St
         false => &request.path,
     };
     if paths.len() > PATHS_MAX {
-        return Err(Status::invalid_argument(format!(
+        let text = format!(
             "{} paths; at most {PATHS_MAX} are allowed in one request",
             paths.len()
-        )));
+        );
+        return Err(Status::invalid_argument(text));
     }
     let mut selections = Vec::with_capacity(paths.len());
     for path in paths {
@@ -57,11 +58,23 @@ pub async fn get(viewer: &Viewer, request: GetRequest) -> Result<GetResponse, St
     }
     let wants = selections.iter().map(Selection::wants);
     let view = viewer.view(wants.fold(Wants::default(), Wants::or)).await?;
-    check_size(&selections, &view, encoding)?;
     let mut notification = Vec::with_capacity(selections.len());
+    let mut left = ANSWER_BYTES;
     for selection in &selections {
         check_there(selection, &view)?;
-        let found = selection.read(&view, usize::MAX).unwrap_or_default();
+        let is_tree = encoding != Encoding::Proto && selection.pattern.depth().is_some();
+        let leaf_bytes = if is_tree {
+            TREE_LEAF_BYTES
+        } else {
+            UPDATE_BYTES
+        };
+        let Some(found) = selection.read(&view, left / leaf_bytes) else {
+            return Err(Status::resource_exhausted(format!(
+                "{}: with the paths before it these are too many leaves for one answer; ask for fewer",
+                selection.pattern.text()
+            )));
+        };
+        left -= found.len() * leaf_bytes;
         notification.push(Notification {
             timestamp: view.timestamp_ns,
             prefix: target_of(prefix),
@@ -73,36 +86,6 @@ pub async fn get(viewer: &Viewer, request: GetRequest) -> Result<GetResponse, St
         notification,
         ..GetResponse::default()
     })
-}
-
-/// Nothing is made of what is too long.
-///
-/// # Errors
-/// RESOURCE_EXHAUSTED.
-fn check_size(selections: &[Selection], view: &View, encoding: Encoding) -> Result<(), Status> {
-    let mut counted: HashMap<String, usize> = HashMap::new();
-    let mut bytes = 0;
-    for selection in selections {
-        let pattern = &selection.pattern;
-        let leaf_bytes = match (encoding, pattern.depth()) {
-            (Encoding::Proto, _) | (_, None) => UPDATE_BYTES,
-            (_, Some(_)) => TREE_LEAF_BYTES,
-        };
-        let most = (ANSWER_BYTES - bytes) / leaf_bytes;
-        let count = counted.entry(pattern.text().to_owned());
-        let leaves = *count.or_insert_with(|| selection.count(view, most));
-        if leaves > most {
-            return Err(Status::resource_exhausted(format!(
-                "{}: with what the paths before it name these are too many leaves for one answer, which has at most {} \
-                 in PROTO, and {} in a tree of JSON; ask for fewer",
-                pattern.text(),
-                ANSWER_BYTES / UPDATE_BYTES,
-                ANSWER_BYTES / TREE_LEAF_BYTES
-            )));
-        }
-        bytes += leaves * leaf_bytes;
-    }
-    Ok(())
 }
 
 fn updates(
@@ -198,11 +181,7 @@ pub fn check_there(selection: &Selection, view: &View) -> Result<(), Status> {
     if selection.is_there(view) || !selection.pattern.is_exact() || selection.is_empty() {
         return Ok(());
     }
-    let names: Vec<&str> = view
-        .ports
-        .iter()
-        .map(|p| p.interface.name.as_str())
-        .collect();
+    let names: Vec<&str> = view.ports.iter().map(|p| &*p.interface.name).collect();
     Err(Status::not_found(format!(
         "{}: there is nothing of this name; interfaces are {}, queues have numbers from 0 on",
         selection.pattern.text(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Trees of JSON: made of leaves (RFC 7951), and taken apart into them.
 
-use crate::path::{bare, format, no_name};
+use crate::path::{bare, format, one_of};
 use crate::schema::{nodes, Node, Step};
 use crate::select::Found;
 use crate::view::View;
@@ -53,8 +53,9 @@ pub fn leaves(
 ) -> Result<(), Status> {
     let depth = at.elem.len();
     let wrong = |e: String| {
-        let path = Some(format(at)).filter(|path| !path.is_empty());
-        Status::invalid_argument(format!("{}: {e}", path.as_deref().unwrap_or("/")))
+        let path = format(at);
+        let root = if path.is_empty() { "/" } else { "" };
+        Status::invalid_argument(format!("{root}{path}: {e}"))
     };
     let here: Vec<&'static Node> = nodes().iter().filter(|node| is_at(node, at)).collect();
     if let Some(node) = here.iter().find(|node| node.steps.len() == depth) {
@@ -66,7 +67,7 @@ pub fn leaves(
     let steps: Vec<&Step> = here.iter().map(|node| &node.steps[depth]).collect();
     for (name, value) in members {
         let step = steps.iter().find(|step| step.is_named(name));
-        let step = step.ok_or_else(|| wrong(no_name(name, &steps)))?;
+        let step = step.ok_or_else(|| wrong(format!("{name} {}", one_of(&steps))))?;
         let mut below = |key: Option<(&str, String)>, value: &Json| {
             let mut path = at.clone();
             path.elem.push(PathElem {
@@ -146,7 +147,7 @@ mod tests {
             (
                 "/interfaces/interface[name=a]/config",
                 json!({"enable": true}),
-                "/interfaces/interface[name=a]/config: there is no \"enable\" there, but name, type, enabled, forwarding-viable; did you mean enabled?",
+                "/interfaces/interface[name=a]/config: enable is unknown; known: name, type, enabled, forwarding-viable",
             ),
             (
                 "/interfaces",

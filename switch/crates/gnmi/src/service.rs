@@ -71,7 +71,7 @@ impl Gnmi {
         })
     }
 
-    /// For [`p4rt::Server::with_routes`].
+    /// For [`p4rt::Server::routes`].
     pub fn into_routes(self) -> Routes {
         Routes::new(GNmiServer::new(self).max_decoding_message_size(MAX_MESSAGE_BYTES))
     }
@@ -139,7 +139,7 @@ impl GNmi for Gnmi {
         };
         let incoming = request.into_inner();
         tokio::spawn(async move {
-            subscriber.serve(incoming).await;
+            subscriber.serve(Box::pin(incoming)).await;
             drop(place);
         });
         Ok(Response::new(ReceiverStream::new(stream)))

@@ -9,7 +9,7 @@ use crate::schema::{Key, Node};
 use crate::select::{Instance, Selection};
 use crate::value::Value;
 use crate::view::{now_ns, View, Viewer, Wants};
-use device::{Device, PortConfig};
+use device::{Device, Nanos, PortConfig};
 use p4rt::proto::gnmi::typed_value::Value as Wire;
 use p4rt::proto::gnmi::update_result::Operation;
 use p4rt::proto::gnmi::{Path, SetRequest, SetResponse, TypedValue, UpdateResult};
@@ -105,15 +105,11 @@ impl Draft<'_> {
         let mut response = Vec::new();
         let deletes = request.delete.iter();
         let deletes = deletes.map(|path| (Operation::Delete, Some(path), None));
-        let replaces = request
-            .replace
-            .iter()
-            .map(|u| (Operation::Replace, u.path.as_ref(), u.val.as_ref()));
-        let updates = request
-            .update
-            .iter()
-            .map(|u| (Operation::Update, u.path.as_ref(), u.val.as_ref()));
-        for (op, path, value) in deletes.chain(replaces).chain(updates) {
+        let replaces = request.replace.iter().map(|u| (Operation::Replace, u));
+        let updates = request.update.iter().map(|u| (Operation::Update, u));
+        let updates = replaces.chain(updates);
+        let updates = updates.map(|(op, u)| (op, u.path.as_ref(), u.val.as_ref()));
+        for (op, path, value) in deletes.chain(updates) {
             let path = path.ok_or_else(|| invalid("an update without a path".to_owned()))?;
             if op != Operation::Update {
                 self.reset(prefix, path)?;
@@ -253,22 +249,16 @@ fn invalid(text: String) -> Status {
 }
 
 /// # Errors
-/// INVALID_ARGUMENT for a path that could name several instances: by wildcards, or as a list's key is left out.
+/// INVALID_ARGUMENT for a path that could name several instances.
 fn exact(prefix: Option<&Path>, path: &Path) -> Result<Pattern, Status> {
     let pattern = Pattern::parse(prefix, path)?;
     if pattern.is_exact() {
         return Ok(pattern);
     }
-    let mut elems = prefix.into_iter().chain([path]).flat_map(|part| &part.elem);
-    let wild = elems.any(|elem| {
-        elem.name == "*" || elem.name == "..." || elem.key.values().any(|value| value == "*")
-    });
-    let what = match wild {
-        true => "wildcards",
-        false => "list without its key",
-    };
     let text = pattern.text();
-    Err(invalid(format!("{text}: a Set takes no {what}")))
+    Err(invalid(format!(
+        "{text}: a Set takes no wildcards, and lists with their keys alone"
+    )))
 }
 
 /// What a Set changes of a port.
@@ -277,12 +267,6 @@ struct Change {
     name: String,
     old: Candidate,
     new: Candidate,
-}
-
-impl Change {
-    fn link(&self) -> Option<bool> {
-        (self.old.enabled != self.new.enabled).then_some(self.new.enabled)
-    }
 }
 
 /// Links first, as the kernel may refuse; what it did is undone when something after it fails.
@@ -294,23 +278,21 @@ async fn apply(viewer: &Viewer, view: &View, after: Vec<Candidate>) -> Result<()
         new,
     });
     let changes: Vec<Change> = changes.filter(|c| c.old != c.new).collect();
-    let mut result = Ok(());
-    let mut set = Vec::new();
-    for change in &changes {
-        let Some(up) = change.link() else { continue };
-        let name = &change.name;
-        if let Err(error) = set_link(viewer, name, up).await {
-            result = Err(refused_link(name, up, &error));
+    let (mut result, mut set) = (Ok(()), Vec::new());
+    for change in changes.iter().filter(|c| c.old.enabled != c.new.enabled) {
+        let (name, up) = (change.name.clone(), change.new.enabled);
+        if let Err(error) = set_link(viewer, &name, up).await {
+            result = Err(refused_link(&name, up, &error));
             break;
         }
         set.push((name, !up));
     }
     if result.is_ok() {
-        result = configure(viewer, &changes).await;
+        result = configure(viewer, changes).await;
     }
     if result.is_err() {
         for (name, up) in set.into_iter().rev() {
-            if let Err(error) = set_link(viewer, name, up).await {
+            if let Err(error) = set_link(viewer, &name, up).await {
                 tracing::error!("{name} could not be put back as it was: {error}");
             }
         }
@@ -335,83 +317,58 @@ fn refused_link(name: &str, up: bool, error: &io::Error) -> Status {
     }
 }
 
-/// All ports, in short calls of the device; what others changed since the picture was taken is an ABORTED, and what was
-/// changed before that was found is put back (but for queues that were added, which stay).
-async fn configure(viewer: &Viewer, changes: &[Change]) -> Result<(), Status> {
+/// All ports: first queues are added, in short calls of the device, and stay whatever comes; then all options change in
+/// one call, or none, when others changed one since the picture was taken; last the weights, which cannot be refused.
+async fn configure(viewer: &Viewer, changes: Vec<Change>) -> Result<(), Status> {
     let gone = |e: device::DeviceGone| Status::unavailable(e.to_string());
-    let seen = changes
-        .iter()
-        .map(|change| (change.port, change.old.config));
-    let seen: Vec<(u32, PortConfig)> = seen.collect();
-    let check = move |device: &mut Device, _| {
-        let mut seen = seen.iter();
-        seen.try_for_each(|(port, old)| unchanged(device, *port, old))
+    type Call = Box<dyn FnOnce(&mut Device, Nanos) -> Result<(), String> + Send>;
+    let call = |f: Call| async move {
+        let done = viewer.handle().call(f).await.map_err(gone)?;
+        done.map_err(Status::aborted)
     };
-    let mut result = viewer.handle().call(check).await.map_err(gone)?;
-    let mut done = 0;
-    while result.is_ok() && done < changes.len() {
-        result = configure_port(viewer, &changes[done]).await.map_err(gone)?;
-        done += usize::from(result.is_ok());
-    }
-    if result.is_err() {
-        for change in changes[..done].iter().rev() {
-            let (port, old) = (change.port, change.old.config);
-            let undo = move |device: &mut Device, now| {
-                let queues = device.port(port).map_or(0, |config| config.queues);
-                device.set_port(now, port, PortConfig { queues, ..old })
-            };
-            if let Err(error) = viewer.handle().call(undo).await.map_err(gone)? {
-                tracing::error!("port {port} could not be put back as it was: {error}");
-            }
+    let mut grown = Vec::with_capacity(changes.len());
+    for change in &changes {
+        let (port, new, mut before) = (change.port, change.new.config, change.old.config);
+        while before.queues < new.queues {
+            let seen = before;
+            before.queues = new.queues.min(seen.queues + QUEUES_A_CALL);
+            let add: Call = Box::new(move |device, now| {
+                unchanged(device, port, &seen)?;
+                device.set_port(now, port, before).map_err(|e| e.message)
+            });
+            call(add).await?;
         }
-    }
-    result.map_err(Status::aborted)
-}
-
-/// One port; a port of many queues gets them in several calls.
-async fn configure_port(
-    viewer: &Viewer,
-    change: &Change,
-) -> Result<Result<(), String>, device::DeviceGone> {
-    let (port, old, new) = (change.port, change.old.config, &change.new);
-    let config = new.config;
-    let (mut before, mut grown) = (old, old);
-    while before != config {
-        grown.queues = config.queues.min(before.queues + QUEUES_A_CALL);
-        let step = match grown.queues == config.queues {
-            true => config,
-            false => grown,
-        };
-        let set = move |device: &mut Device, now| {
-            unchanged(device, port, &before)?;
-            device.set_port(now, port, step).map_err(|e| e.message)
-        };
-        if let Err(error) = viewer.handle().call(set).await? {
-            return Ok(Err(error));
-        }
-        before = step;
+        grown.push(before);
     }
     // A queue that one operation added and a later one did not is left out.
-    let weights = new.weights.range(..config.queues);
-    let weights: Vec<(usize, u32)> = weights.map(|(queue, weight)| (*queue, *weight)).collect();
+    let weights = changes.iter().flat_map(|Change { port, new, .. }| {
+        let weights = new.weights.range(..new.config.queues);
+        weights.map(|(queue, weight)| (*port, *queue, *weight))
+    });
+    let weights: Vec<(u32, usize, u32)> = weights.collect();
+    let all: Call = Box::new(move |device, now| {
+        let mut seen = changes.iter().zip(&grown);
+        seen.try_for_each(|(change, seen)| unchanged(device, change.port, seen))?;
+        for Change { port, old, new, .. } in &changes {
+            let (port, config) = (*port, new.config);
+            device.set_port(now, port, config).map_err(|e| e.message)?;
+            if old.enabled != new.enabled {
+                device.set_port_up(port, new.enabled);
+            }
+        }
+        Ok(())
+    });
+    call(all).await?;
     for some in weights.chunks(QUEUES_A_CALL) {
         let some = some.to_vec();
-        let set = move |device: &mut Device, _| {
-            some.iter()
-                .try_for_each(|(queue, weight)| device.set_queue_weight(port, *queue, *weight))
-                .map_err(|e| e.message)
-        };
-        if let Err(error) = viewer.handle().call(set).await? {
-            return Ok(Err(error));
-        }
+        let set: Call = Box::new(move |device, _| {
+            let mut some = some.into_iter();
+            let set = |(port, queue, weight)| device.set_queue_weight(port, queue, weight);
+            some.try_for_each(set).map_err(|e| e.message)
+        });
+        call(set).await?;
     }
-    if let Some(up) = change.link() {
-        viewer
-            .handle()
-            .call(move |device, _| device.set_port_up(port, up))
-            .await?;
-    }
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// # Errors

@@ -20,6 +20,7 @@ use p4rt::proto::gnmi::{
 };
 use p4rt::short;
 use std::collections::{HashMap, HashSet};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -47,9 +48,7 @@ const LEAVES_MAX: usize = 250;
 type Item = Result<SubscribeResponse, Status>;
 
 /// What the client sends.
-pub trait Incoming: Stream<Item = Result<SubscribeRequest, Status>> + Unpin {}
-
-impl<S: Stream<Item = Result<SubscribeRequest, Status>> + Unpin> Incoming for S {}
+pub type Incoming = Pin<Box<dyn Stream<Item = Result<SubscribeRequest, Status>> + Send>>;
 
 /// One client.
 pub struct Subscriber {
@@ -65,11 +64,10 @@ enum Rhythm {
     /// When the client polls, or once.
     Asked,
     OnChange,
+    /// Below [`INTERVAL_MIN`] the interval follows the number of leaves.
     Sample {
-        every: Duration,
+        asked: Duration,
         redundant: bool,
-        /// `every` follows the number of leaves: as short as may be was asked for.
-        fastest: bool,
     },
 }
 
@@ -104,7 +102,7 @@ impl From<Status> for End {
 
 impl Subscriber {
     /// Serves until the client ends or is cut off.
-    pub async fn serve(mut self, mut incoming: impl Incoming) {
+    pub async fn serve(mut self, mut incoming: Incoming) {
         let out = self.out.clone();
         if let Err(End(Some(status))) = self.run(&mut incoming).await {
             // No room means that the client does not read: the end of the stream tells it.
@@ -112,19 +110,13 @@ impl Subscriber {
         }
     }
 
-    async fn run(&mut self, incoming: &mut impl Incoming) -> Result<(), End> {
+    async fn run(&mut self, incoming: &mut Incoming) -> Result<(), End> {
         let first = timeout(FIRST, incoming.next()).await.map_err(|_| {
             Status::deadline_exceeded("no subscription came in the stream's first 30 s")
         })?;
         let Some(first) = first else { return Ok(()) };
-        let list = match first?.request {
-            Some(Asked::Subscribe(list)) => list,
-            _ => {
-                return Err(Status::invalid_argument(
-                    "the first message of a stream must be `subscribe`",
-                )
-                .into())
-            }
+        let Some(Asked::Subscribe(list)) = first?.request else {
+            return Err(unexpected("`subscribe`", "at first"));
         };
         let mut plan = Plan::from_list(list)?;
         let initial = !plan.updates_only;
@@ -141,17 +133,12 @@ impl Subscriber {
         &mut self,
         plan: &mut Plan,
         share: &mut Share,
-        incoming: &mut impl Incoming,
+        incoming: &mut Incoming,
     ) -> Result<(), End> {
         while let Some(message) = incoming.next().await {
             match message?.request {
                 Some(Asked::Poll(_)) => self.send_all(plan, share, true).await?,
-                _ => {
-                    return Err(Status::invalid_argument(
-                        "only `poll` may follow a subscription in mode POLL",
-                    )
-                    .into())
-                }
+                _ => return Err(unexpected("`poll`", "after a subscription in mode POLL")),
             }
         }
         Ok(())
@@ -161,7 +148,7 @@ impl Subscriber {
         &mut self,
         plan: &mut Plan,
         share: &mut Share,
-        incoming: &mut impl Incoming,
+        incoming: &mut Incoming,
     ) -> Result<(), End> {
         let on_change = |w: &Watched| matches!(w.rhythm, Rhythm::OnChange);
         let listens = plan.watched.iter().any(on_change);
@@ -175,9 +162,7 @@ impl Subscriber {
                     // The client has said all that it will, and listens on.
                     None => asks = false,
                     Some(Err(status)) => return Err(status.into()),
-                    Some(Ok(_)) => return Err(Status::invalid_argument(
-                        "nothing may follow a subscription in mode STREAM",
-                    ).into()),
+                    Some(Ok(_)) => return Err(unexpected("nothing", "after a subscription in mode STREAM")),
                 },
                 result = self.changes.changed(), if listens => match result {
                     Ok(()) => changed = true,
@@ -277,6 +262,11 @@ impl Subscriber {
     }
 }
 
+/// The end of a stream whose client sent another message than is allowed.
+fn unexpected(allowed: &str, when: &str) -> End {
+    Status::invalid_argument(format!("{when} {allowed} is allowed")).into()
+}
+
 async fn sleep_until(due: Option<Instant>) {
     match due {
         Some(due) => tokio::time::sleep_until(due).await,
@@ -292,14 +282,14 @@ impl Watched {
 
     /// Whether what has not changed is to be sent too.
     fn is_all_due(&self, now: Instant) -> bool {
-        let redundant = matches!(
+        let is_sample = matches!(
             self.rhythm,
             Rhythm::Sample {
                 redundant: true,
                 ..
             }
         );
-        redundant || self.heartbeat.is_some_and(|(_, at)| at <= now)
+        is_sample || self.heartbeat.is_some_and(|(_, at)| at <= now)
     }
 
     /// What is to be sent now, all leaves or those that have changed, and the paths of those that have no value any more.
@@ -324,28 +314,24 @@ impl Watched {
         let gone: Vec<Path> = gone.map(|at| at.path(view, usize::MAX)).collect();
         let is_news = |f: &&Found| all || self.sent.get(&f.at) != Some(&f.value);
         let news = found.iter().filter(is_news).cloned().collect();
-        self.remember(&found);
+        self.leaves = found.len();
+        if !matches!(self.rhythm, Rhythm::Asked) {
+            self.sent = found.into_iter().map(|f| (f.at, f.value)).collect();
+        }
         self.turn(now);
         Ok((news, gone))
     }
 
-    fn remember(&mut self, found: &[Found]) {
-        self.leaves = found.len();
-        if let Rhythm::Sample {
-            every,
-            fastest: true,
-            ..
-        } = &mut self.rhythm
-        {
-            let leaves = u32::try_from(self.leaves).unwrap_or(u32::MAX);
-            *every = INTERVAL_MIN.max(Duration::from_secs(1) / FASTEST_LEAVES_PER_S * leaves);
+    /// The interval of its samples.
+    fn every(&self) -> Option<Duration> {
+        let leaves = u32::try_from(self.leaves).unwrap_or(u32::MAX);
+        match self.rhythm {
+            Rhythm::Sample { asked, .. } if asked < INTERVAL_MIN => {
+                Some(INTERVAL_MIN.max(Duration::from_secs(1) / FASTEST_LEAVES_PER_S * leaves))
+            }
+            Rhythm::Sample { asked, .. } => Some(asked),
+            Rhythm::OnChange | Rhythm::Asked => None,
         }
-        if matches!(self.rhythm, Rhythm::Asked) {
-            return;
-        }
-        self.sent.clear();
-        let values = found.iter().map(|f| (f.at, f.value.clone()));
-        self.sent.extend(values);
     }
 
     /// Sets the next instants; those that were missed are not made up for.
@@ -355,7 +341,7 @@ impl Watched {
             at if at + every > now => at + every,
             _ => now + every,
         };
-        if let Rhythm::Sample { every, .. } = self.rhythm {
+        if let Some(every) = self.every() {
             self.next = Some(after(self.next.unwrap_or(now), every));
         }
         if let Some((every, at)) = &mut self.heartbeat {
@@ -375,23 +361,15 @@ impl Plan {
     fn load(&self) -> Load {
         let mut load = Load::default();
         for watched in &self.watched {
-            let sample = match watched.rhythm {
-                Rhythm::Sample { every, .. } => Some(every),
-                Rhythm::OnChange | Rhythm::Asked => None,
-            };
             let beat = watched.heartbeat.map(|(every, _)| every);
-            load.add(watched.leaves, sample.into_iter().chain(beat));
+            load.add(watched.leaves, watched.every().into_iter().chain(beat));
         }
         load
     }
 
     fn from_list(list: SubscriptionList) -> Result<Plan, Status> {
-        let mode = Mode::try_from(list.mode).map_err(|_| {
-            Status::invalid_argument(format!(
-                "mode {} is unknown; STREAM, ONCE and POLL are allowed",
-                list.mode
-            ))
-        })?;
+        let mode = Mode::try_from(list.mode)
+            .map_err(|_| Status::invalid_argument("mode STREAM, ONCE or POLL is allowed"))?;
         // JSON is what a client gets that names no encoding, such as finsy, which takes leaves as scalars only; Stratum
         // sends it these too.
         let encoding = match check_encoding(list.encoding)? {
@@ -409,14 +387,12 @@ impl Plan {
         for subscription in &list.subscription {
             let path = subscription.path.clone().unwrap_or_default();
             let pattern = Pattern::parse(list.prefix.as_ref(), &path)?;
-            match mode {
-                Mode::Stream => plan_stream(subscription, pattern, &mut watched)?,
-                Mode::Once | Mode::Poll => watched.push(Watched::new(
-                    Selection::new(pattern, |_| true),
-                    Rhythm::Asked,
-                    0,
-                )),
+            if mode == Mode::Stream {
+                plan_stream(subscription, pattern, &mut watched)?;
+                continue;
             }
+            let selection = Selection::new(pattern, |_| true);
+            watched.push(Watched::new(selection, Rhythm::Asked, 0));
         }
         Ok(Plan {
             mode,
@@ -450,30 +426,23 @@ fn plan_stream(
     pattern: Pattern,
     watched: &mut Vec<Watched>,
 ) -> Result<(), Status> {
-    let mode = SubscriptionMode::try_from(subscription.mode).map_err(|_| {
-        Status::invalid_argument(format!(
-            "{}: mode {} is unknown; TARGET_DEFINED, ON_CHANGE and SAMPLE are allowed",
-            pattern.text(),
-            subscription.mode
-        ))
-    })?;
+    let text = pattern.text().to_owned();
+    let wrong = |what: &str| Status::invalid_argument(format!("{text}: {what}"));
+    let mode = SubscriptionMode::try_from(subscription.mode)
+        .map_err(|_| wrong("mode TARGET_DEFINED, ON_CHANGE or SAMPLE is allowed"))?;
     let heartbeat = subscription.heartbeat_interval;
     if heartbeat > 0 && Duration::from_nanos(heartbeat) < INTERVAL_MIN {
-        return Err(Status::invalid_argument(format!(
-            "{}: a heartbeat_interval of {heartbeat} ns; at least {} ns is allowed",
-            pattern.text(),
-            INTERVAL_MIN.as_nanos()
+        return Err(wrong(&format!(
+            "a heartbeat_interval of {heartbeat} ns; at least {INTERVAL_MIN:?} is allowed"
         )));
     }
     match mode {
         SubscriptionMode::Sample => {
             // gNMI would have one that is too short refused. Stratum samples as fast as it can, and clients rely on that
             // without knowing: finsy's ngsdn gives milliseconds where nanoseconds are meant.
-            let asked = Duration::from_nanos(subscription.sample_interval);
             let rhythm = Rhythm::Sample {
-                every: asked.max(INTERVAL_MIN),
+                asked: Duration::from_nanos(subscription.sample_interval),
                 redundant: !subscription.suppress_redundant,
-                fastest: asked < INTERVAL_MIN,
             };
             let selection = Selection::new(pattern, |_| true);
             watched.push(Watched::new(selection, rhythm, heartbeat));
@@ -482,9 +451,8 @@ fn plan_stream(
             let selection = Selection::new(pattern, |_| true);
             if let Some(node) = selection.nodes().find(|node| !node.on_change) {
                 let names: Vec<&str> = node.steps.iter().map(|step| step.name).collect();
-                return Err(Status::invalid_argument(format!(
-                    "{}: /{} changes with every packet and is not told ON_CHANGE; use SAMPLE, or TARGET_DEFINED",
-                    selection.pattern.text(),
+                return Err(wrong(&format!(
+                    "/{} changes with every packet and is not reported ON_CHANGE; use SAMPLE, or TARGET_DEFINED",
                     names.join("/")
                 )));
             }
@@ -494,9 +462,8 @@ fn plan_stream(
             let told = Selection::new(pattern.clone(), |node| node.on_change);
             let sampled = Selection::new(pattern, |node| !node.on_change);
             let rhythm = Rhythm::Sample {
-                every: INTERVAL_TARGET,
+                asked: INTERVAL_TARGET,
                 redundant: true,
-                fastest: false,
             };
             for (selection, rhythm) in [(told, Rhythm::OnChange), (sampled, rhythm)] {
                 if !selection.is_empty() {

@@ -31,8 +31,6 @@ pub type Notices = Vec<(StreamId, MasterArbitrationUpdate)>;
 pub struct Arbiter {
     device_id: u64,
     roles: HashMap<String, RoleState>,
-    /// The role that a stream chose with its first message.
-    streams: HashMap<StreamId, String>,
     /// Roles that clients left, counted: the one that was left first is forgotten first.
     left: u64,
 }
@@ -42,7 +40,8 @@ struct RoleState {
     /// The highest election id ever seen; only its holder is primary.
     highest: Option<u128>,
     primary: Option<StreamId>,
-    /// None: the client has no election id, so it never becomes primary.
+    /// The streams that chose this role with their first message. None: the client has no election id, so it never
+    /// becomes primary.
     members: BTreeMap<StreamId, Option<u128>>,
     /// When the last member went, by [`Arbiter::left`].
     left: u64,
@@ -53,9 +52,14 @@ impl Arbiter {
         Self {
             device_id,
             roles: HashMap::new(),
-            streams: HashMap::new(),
             left: 0,
         }
+    }
+
+    /// The role of a stream that has sent an arbitration.
+    fn role_of(&self, stream: StreamId) -> Option<(&String, &RoleState)> {
+        let mut roles = self.roles.iter();
+        roles.find(|(_, state)| state.members.contains_key(&stream))
     }
 
     /// Takes a client's message and answers with all notices that follow from it.
@@ -67,37 +71,25 @@ impl Arbiter {
         stream: StreamId,
         message: &MasterArbitrationUpdate,
     ) -> Result<Notices, Status> {
-        let role = role_name(message)?;
-        match self.streams.get(&stream) {
+        let (role, device) = (role_name(message)?, self.device_id);
+        match self.role_of(stream) {
             None => self.check_device(message.device_id)?,
-            Some(own) => {
-                if message.device_id != self.device_id {
-                    return Err(Status::failed_precondition(format!(
-                        "this stream belongs to device {}; open another one for device {}",
-                        self.device_id, message.device_id
-                    )));
-                }
-                if own != role {
-                    return Err(Status::failed_precondition(format!(
-                        "this stream has the {}; close it and open another one for the {}",
-                        describe(own),
-                        describe(role)
-                    )));
-                }
+            Some((own, _)) if (own.as_str(), device) == (role, message.device_id) => {}
+            Some((own, _)) => {
+                let own = describe(own);
+                return Err(Status::failed_precondition(format!(
+                    "this stream belongs to device {device} and the {own}; open another one for others"
+                )));
             }
         }
         let id = message.election_id.as_ref().map(to_u128);
         self.make_room(role)?;
         let state = self.roles.entry(role.to_owned()).or_default();
-        if id.is_some()
-            && state
-                .members
-                .iter()
-                .any(|(other, used)| *other != stream && *used == id)
-        {
+        let mut members = state.members.iter();
+        let is_same = |(other, used): (&StreamId, &Option<u128>)| *other != stream && *used == id;
+        if let Some(id) = id.filter(|_| members.any(is_same)) {
             return Err(Status::invalid_argument(format!(
-                "Election id already exists: {} is used by another client with the {}",
-                id.unwrap_or_default(),
+                "Election id already exists: {id} is used by another client with the {}",
                 describe(role)
             )));
         }
@@ -108,8 +100,7 @@ impl Arbiter {
             )));
         }
         state.members.insert(stream, id);
-        self.streams.insert(stream, role.to_owned());
-        Ok(state.elect(self.device_id, role, stream, id))
+        Ok(state.elect(device, role, stream, id))
     }
 
     /// A new role needs a place: one that nobody has any more is forgotten for it, with its highest election id.
@@ -117,30 +108,24 @@ impl Arbiter {
         if self.roles.contains_key(role) || self.roles.len() < MAX_ROLES {
             return Ok(());
         }
-        // The default role's election id is kept for good.
-        let empty =
-            |(name, state): &(&String, &RoleState)| state.members.is_empty() && !name.is_empty();
-        let oldest = self
-            .roles
-            .iter()
-            .filter(empty)
-            .min_by_key(|(_, state)| state.left);
-        let Some((oldest, _)) = oldest else {
+        // The default role's election id is never forgotten.
+        let roles = self.roles.iter();
+        let empty = roles.filter(|(name, state)| state.members.is_empty() && !name.is_empty());
+        let oldest = empty.min_by_key(|(_, state)| state.left);
+        let Some(oldest) = oldest.map(|(name, _)| name.clone()) else {
             return Err(Status::resource_exhausted(format!(
                 "clients have {MAX_ROLES} roles already, and no more are taken"
             )));
         };
-        let oldest = oldest.clone();
         self.roles.remove(&oldest);
         Ok(())
     }
 
     /// A stream has ended.
     pub fn disconnect(&mut self, stream: StreamId) -> Notices {
-        let Some(role) = self.streams.remove(&stream) else {
-            return Notices::new();
-        };
-        let Some(state) = self.roles.get_mut(&role) else {
+        let mut roles = self.roles.iter_mut();
+        let Some((role, state)) = roles.find(|(_, state)| state.members.contains_key(&stream))
+        else {
             return Notices::new();
         };
         state.members.remove(&stream);
@@ -150,19 +135,19 @@ impl Arbiter {
             return Notices::new();
         }
         state.primary = None;
-        state.tell_all(self.device_id, &role)
+        state.notify_all(self.device_id, role)
     }
 
     /// # Errors
     /// NOT_FOUND for another device.
     pub fn check_device(&self, device_id: u64) -> Result<(), Status> {
-        if device_id == self.device_id {
-            return Ok(());
+        let own = self.device_id;
+        match device_id == own {
+            true => Ok(()),
+            false => Err(Status::not_found(format!(
+                "device {device_id} is unknown; this switch is device {own}"
+            ))),
         }
-        Err(Status::not_found(format!(
-            "device {device_id} is unknown; this switch is device {}",
-            self.device_id
-        )))
     }
 
     /// May the sender of a unary call change the switch?
@@ -176,54 +161,40 @@ impl Arbiter {
         election_id: Option<&Uint128>,
     ) -> Result<(), Status> {
         self.check_device(device_id)?;
-        if role == OBSERVER_ROLE {
-            return Err(Status::permission_denied(format!(
-                "Read-only: the role {OBSERVER_ROLE:?} writes nothing"
-            )));
-        }
-        let Some(state) = self.roles.get(role) else {
-            if role.is_empty() {
-                return Err(Status::permission_denied(not_primary(role, None)));
-            }
+        let state = self.roles.get(role);
+        if state.is_none() && !role.is_empty() && role != OBSERVER_ROLE {
             return Err(Status::not_found(format!(
                 "the {} is unknown: no client has opened a stream for it",
                 describe(role)
             )));
-        };
+        }
         let given = election_id.map(to_u128);
-        if given.is_some() && given == state.primary_election_id() {
+        let primary = state.and_then(RoleState::primary_election_id);
+        if role != OBSERVER_ROLE && given.is_some() && given == primary {
             return Ok(());
         }
         let given = given.map_or("none".to_owned(), |id| id.to_string());
-        Err(Status::permission_denied(format!(
-            "{}; the election id of this request is {given}",
-            not_primary(role, Some(state))
-        )))
+        let why = not_primary(role, state);
+        let text = format!("{why}; the election id of this request is {given}");
+        Err(Status::permission_denied(text))
     }
 
     /// Why a stream may not send what only a primary may.
     pub fn why_not_primary(&self, stream: StreamId) -> String {
-        match self.streams.get(&stream) {
+        match self.role_of(stream) {
             None => "Not primary: this stream has not sent an arbitration yet".to_owned(),
-            Some(role) if role == OBSERVER_ROLE => {
-                format!("Read-only: the role {OBSERVER_ROLE:?} writes nothing")
-            }
-            Some(role) => not_primary(role, self.roles.get(role)),
+            Some((role, state)) => not_primary(role, Some(state)),
         }
     }
 
     /// Has this stream sent an arbitration?
     pub fn knows(&self, stream: StreamId) -> bool {
-        self.streams.contains_key(&stream)
+        self.role_of(stream).is_some()
     }
 
     /// Is this stream the primary of its role, and may that role do more than read?
     pub fn is_primary(&self, stream: StreamId) -> bool {
-        self.streams
-            .get(&stream)
-            .filter(|role| *role != OBSERVER_ROLE)
-            .and_then(|role| self.roles.get(role))
-            .is_some_and(|state| state.primary == Some(stream))
+        self.primaries().any(|primary| primary == stream)
     }
 
     /// The primaries of all roles but the observers': none has a config, so each has full access to the pipeline.
@@ -243,17 +214,17 @@ impl RoleState {
         if id.is_some() && id >= self.highest {
             self.highest = id;
             self.primary = Some(stream);
-            return self.tell_all(device_id, role);
+            return self.notify_all(device_id, role);
         }
         if self.primary == Some(stream) {
             self.primary = None; // the client has stepped down
-            return self.tell_all(device_id, role);
+            return self.notify_all(device_id, role);
         }
         vec![(stream, self.notice(device_id, role, stream))]
     }
 
     /// The backups hear first, the primary last (§5.3, 1.2).
-    fn tell_all(&self, device_id: u64, role: &str) -> Notices {
+    fn notify_all(&self, device_id: u64, role: &str) -> Notices {
         let backups = self.members.keys().filter(|s| Some(**s) != self.primary);
         backups
             .chain(&self.primary)
@@ -296,21 +267,18 @@ fn describe(role: &str) -> String {
 
 /// Who is primary, and how a client becomes it.
 fn not_primary(role: &str, state: Option<&RoleState>) -> String {
-    let role = describe(role);
-    match state.map(|state| (state.primary_election_id(), state.highest)) {
-        Some((Some(id), _)) => format!(
-            "Not primary: the primary of the {role} is the client with the election id {id}; to take over, send an \
-             arbitration with a higher one in a StreamChannel"
-        ),
-        Some((None, Some(highest))) => format!(
-            "Not primary: the {role} has no primary now; send an arbitration with the election id {highest} or a \
-             higher one in a StreamChannel"
-        ),
-        _ => format!(
-            "Not primary: the {role} has no primary yet; open a StreamChannel and send an arbitration with an \
-             election id"
-        ),
+    if role == OBSERVER_ROLE {
+        return format!("Read-only: the role {role:?} writes nothing");
     }
+    let role = describe(role);
+    let primary = match state.and_then(RoleState::primary_election_id) {
+        Some(id) => format!("the primary of the {role} is the client with the election id {id}"),
+        None => format!("the {role} has no primary now"),
+    };
+    let highest = state.and_then(|state| state.highest).unwrap_or(0);
+    format!(
+        "Not primary: {primary}; to take over, send an arbitration with a higher election id than {highest} in a StreamChannel"
+    )
 }
 
 /// The name of the role, "" for the default role.
@@ -328,10 +296,8 @@ fn role_name(message: &MasterArbitrationUpdate) -> Result<&str, Status> {
         )));
     }
     if role.name.is_empty() && role.id != 0 {
-        return Err(Status::invalid_argument(format!(
-            "role id {} is deprecated; name the role",
-            role.id
-        )));
+        let text = format!("role id {} is deprecated; name the role", role.id);
+        return Err(Status::invalid_argument(text));
     }
     if role.name.len() > MAX_ROLE_BYTES {
         return Err(Status::invalid_argument(format!(

@@ -5,13 +5,13 @@ use bytes::Bytes;
 use v1model::bits::push_number;
 use v1model::Bits;
 
-use crate::error::{refuse, Refusal};
+use crate::error::{refuse, Checked};
 
 /// Reads an unsigned value; leading zero bytes are accepted.
 ///
 /// # Errors
 /// OUT_OF_RANGE for an empty string and for a value that needs more than `width` bits.
-pub fn decode(value: &[u8], width: u32) -> Result<Bits, Refusal> {
+pub fn decode(value: &[u8], width: u32) -> Checked<Bits> {
     Ok(Bits::from_be_bytes(width, number(value, width)?)?)
 }
 
@@ -19,7 +19,7 @@ pub fn decode(value: &[u8], width: u32) -> Result<Bits, Refusal> {
 ///
 /// # Errors
 /// As `decode`.
-pub fn push(value: &[u8], width: u32, limbs: &mut Vec<u64>) -> Result<(), Refusal> {
+pub fn push(value: &[u8], width: u32, limbs: &mut Vec<u64>) -> Checked {
     Ok(push_number(width, number(value, width)?, limbs)?)
 }
 
@@ -27,28 +27,22 @@ pub fn push(value: &[u8], width: u32, limbs: &mut Vec<u64>) -> Result<(), Refusa
 ///
 /// # Errors
 /// OUT_OF_RANGE for an empty string.
-pub fn number(value: &[u8], width: u32) -> Result<&[u8], Refusal> {
-    if value.is_empty() {
-        refuse!(
-            out_of_range,
-            "the value is an empty byte string; a bit<{width}> takes at least 1 byte"
-        );
+pub fn number(value: &[u8], width: u32) -> Checked<&[u8]> {
+    match value.is_empty() {
+        true => refuse!(
+            OutOfRange,
+            "the value is an empty byte string; {width} bits take at least 1 byte"
+        ),
+        false => Ok(value),
     }
-    Ok(value)
 }
 
 /// Reads a two's complement value; bytes of sign extension are accepted.
 ///
 /// # Errors
 /// OUT_OF_RANGE for an empty string and for a value that does not fit in `int<width>`.
-pub fn decode_signed(value: &[u8], width: u32) -> Result<Bits, Refusal> {
-    let Some(&first) = value.first() else {
-        refuse!(
-            out_of_range,
-            "the value is an empty byte string; an int<{width}> takes at least 1 byte"
-        );
-    };
-    let negative = first & 0x80 != 0;
+pub fn decode_signed(value: &[u8], width: u32) -> Checked<Bits> {
+    let negative = number(value, width)?[0] & 0x80 != 0;
     let sign = if negative { 0xff } else { 0 };
     let total = value.len() as u32 * 8;
     // Position, from the top, of the first bit that differs from the sign: all before it is sign extension.
@@ -57,7 +51,7 @@ pub fn decode_signed(value: &[u8], width: u32) -> Result<Bits, Refusal> {
     let needed = (total - run.min(total)) + 1;
     if needed > width {
         refuse!(
-            out_of_range,
+            OutOfRange,
             "the value 0x{} needs {needed} bits, but the field is int<{width}>",
             hex(value)
         );
@@ -95,38 +89,34 @@ pub fn encode_be(bytes: &[u8]) -> Bytes {
 /// The shortest string of a two's complement value of `width` bits.
 pub fn encode_signed(value: &Bits, width: u32) -> Bytes {
     let mut bytes = value.to_be_bytes();
-    if bytes.is_empty() || width == 0 {
-        return Bytes::from_static(&[0]);
-    }
-    let top_bits = if width.is_multiple_of(8) {
-        8
-    } else {
-        width % 8
-    };
-    let negative = bytes[0] & (1 << (top_bits - 1)) != 0;
-    if negative && top_bits < 8 {
-        bytes[0] |= 0xff << top_bits;
-    }
+    let spare = width.next_multiple_of(8) - width;
+    let negative = bytes
+        .first()
+        .is_some_and(|first| first << spare & 0x80 != 0);
     let sign = if negative { 0xff } else { 0 };
-    let mut start = 0;
-    while start + 1 < bytes.len()
-        && bytes[start] == sign
-        && (bytes[start + 1] & 0x80 != 0) == negative
-    {
-        start += 1;
+    if let (true, Some(first)) = (negative, bytes.first_mut()) {
+        *first |= !(0xff >> spare);
     }
-    Bytes::copy_from_slice(&bytes[start..])
+    // The last byte stays, and a byte whose first bit is the sign.
+    let extended = bytes
+        .windows(2)
+        .take_while(|two| two[0] == sign && (two[1] & 0x80 != 0) == negative);
+    let start = extended.count();
+    match bytes.is_empty() {
+        true => Bytes::from_static(&[0]),
+        false => Bytes::copy_from_slice(&bytes[start..]),
+    }
 }
 
 /// Reads a port of the SDN side: an unsigned number of at most 32 bits.
 ///
 /// # Errors
 /// OUT_OF_RANGE for an empty string and for more than 32 bits.
-pub fn decode_port(value: &[u8]) -> Result<u32, Refusal> {
+pub fn decode_port(value: &[u8]) -> Checked<u32> {
     let port = canonical(value);
     if port.is_empty() || port.len() > 4 {
         refuse!(
-            out_of_range,
+            OutOfRange,
             "port 0x{} is no number of 1 to 32 bits",
             hex(value)
         );
@@ -209,16 +199,16 @@ mod tests {
         ] {
             let refusal = decode(text, width).unwrap_err();
             assert_eq!(
-                refusal.code,
-                tonic::Code::OutOfRange,
+                refusal.kind,
+                crate::error::ErrorKind::OutOfRange,
                 "bit<{width}> {text:x?}"
             );
         }
         for (width, text) in [(8, &[0, 0x9d][..]), (12, &[0x8d, 0x1d]), (16, &[])] {
             let refusal = decode_signed(text, width).unwrap_err();
             assert_eq!(
-                refusal.code,
-                tonic::Code::OutOfRange,
+                refusal.kind,
+                crate::error::ErrorKind::OutOfRange,
                 "int<{width}> {text:x?}"
             );
         }

@@ -3,12 +3,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use prost::Message;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, OwnedSemaphorePermit, Semaphore};
 use tokio_stream::Stream;
 use tonic::Status;
 
@@ -40,12 +40,12 @@ pub struct Clients {
 struct Sender {
     control: mpsc::Sender<Item>,
     data: mpsc::Sender<Waiting>,
-    /// Bytes in `data`.
-    bytes: Arc<AtomicUsize>,
+    /// Bytes for what waits in `data`.
+    room: Arc<Semaphore>,
 }
 
-/// A message and the bytes that it counts for while it waits.
-type Waiting = (StreamMessageResponse, usize);
+/// A message and the bytes that it takes while it waits.
+type Waiting = (StreamMessageResponse, OwnedSemaphorePermit);
 
 impl Clients {
     pub fn new(device_id: u64) -> Self {
@@ -71,19 +71,15 @@ impl Clients {
         let id = StreamId(self.last_id);
         let (control, control_end) = mpsc::channel(CONTROL_QUEUE);
         let (data, data_end) = mpsc::channel(DATA_QUEUE);
-        let bytes = Arc::new(AtomicUsize::new(0));
+        let room = Arc::new(Semaphore::new(DATA_BYTES));
         let sender = Sender {
             control,
             data,
-            bytes: bytes.clone(),
+            room,
         };
         self.senders.insert(id, sender);
-        let outgoing = Outgoing {
-            control: control_end,
-            data: data_end,
-            bytes,
-        };
-        Ok((id, outgoing))
+        let (control, data) = (control_end, data_end);
+        Ok((id, Outgoing { control, data }))
     }
 
     /// Ends a stream, with a status when it was the client's fault, and tells the others.
@@ -92,20 +88,17 @@ impl Clients {
             let _ = sender.control.try_send(Err(status)); // a full queue ends as well: the sender is gone
         }
         let notices = self.arbiter.disconnect(id);
-        self.tell(notices);
+        self.notify(notices);
     }
 
-    pub fn tell(&mut self, notices: Notices) {
+    /// Sends notices; a client that reads none of them is cut off.
+    pub fn notify(&mut self, notices: Notices) {
         let mut deaf = Vec::new();
         for (id, message) in notices {
-            let item = Ok(StreamMessageResponse {
-                update: Some(Update::Arbitration(message)),
-            });
-            if self
-                .senders
-                .get(&id)
-                .is_some_and(|s| s.control.try_send(item).is_err())
-            {
+            let update = Some(Update::Arbitration(message));
+            let item = Ok(StreamMessageResponse { update });
+            let sender = self.senders.get(&id);
+            if sender.is_some_and(|s| s.control.try_send(item).is_err()) {
                 deaf.push(id);
             }
         }
@@ -120,14 +113,14 @@ impl Clients {
 
     /// Sends to one stream; false when there was no room or no stream.
     pub fn send(&self, id: StreamId, update: Update) -> bool {
-        let most = match update {
+        let max = match update {
             Update::Error(_) => ERROR_BYTES,
             _ => DATA_BYTES,
         };
         let message = StreamMessageResponse {
             update: Some(update),
         };
-        let sent = self.senders.get(&id).is_some_and(|s| s.put(message, most));
+        let sent = self.senders.get(&id).is_some_and(|s| s.put(message, max));
         if !sent {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -136,29 +129,25 @@ impl Clients {
 
     /// Sends to the primary of each role; false when nobody got it.
     pub fn send_to_primaries(&self, update: &Update) -> bool {
-        let mut sent = false;
-        for id in self.arbiter.primaries() {
-            sent |= self.send(id, update.clone());
-        }
-        sent
+        let sent = self
+            .arbiter
+            .primaries()
+            .map(|id| self.send(id, update.clone()));
+        sent.fold(false, |any, sent| any | sent)
     }
 }
 
 impl Sender {
-    /// False when there is no room, or when more than `most` bytes would wait.
-    fn put(&self, message: StreamMessageResponse, most: usize) -> bool {
+    /// False when there is no room, or when more than `max` bytes would wait.
+    fn put(&self, message: StreamMessageResponse, max: usize) -> bool {
         let bytes = message.encoded_len();
-        // Only this side adds, one call at a time: what is read here can only become less.
-        let waiting = self.bytes.load(Ordering::Relaxed);
-        if waiting > 0 && waiting + bytes > most {
+        let waiting = DATA_BYTES - self.room.available_permits();
+        if waiting > 0 && waiting + bytes > max {
             return false;
         }
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        let sent = self.data.try_send((message, bytes)).is_ok();
-        if !sent {
-            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-        }
-        sent
+        let permits = bytes.min(DATA_BYTES) as u32;
+        let permit = self.room.clone().try_acquire_many_owned(permits);
+        permit.is_ok_and(|permit| self.data.try_send((message, permit)).is_ok())
     }
 }
 
@@ -166,7 +155,6 @@ impl Sender {
 pub struct Outgoing {
     control: mpsc::Receiver<Item>,
     data: mpsc::Receiver<Waiting>,
-    bytes: Arc<AtomicUsize>,
 }
 
 impl Outgoing {
@@ -176,8 +164,7 @@ impl Outgoing {
         while let Ok(Ok(message)) = self.control.try_recv() {
             out.push_back(message);
         }
-        while let Ok((message, bytes)) = self.data.try_recv() {
-            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        while let Ok((message, _)) = self.data.try_recv() {
             out.push_back(message);
         }
     }
@@ -191,10 +178,7 @@ impl Stream for Outgoing {
             return Poll::Ready(item);
         }
         match self.data.poll_recv(cx) {
-            Poll::Ready(Some((message, bytes))) => {
-                self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-                Poll::Ready(Some(Ok(message)))
-            }
+            Poll::Ready(Some((message, _))) => Poll::Ready(Some(Ok(message))),
             // Both senders go together; the end of `control` ends the stream.
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }

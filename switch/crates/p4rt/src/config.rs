@@ -4,12 +4,13 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 
+use device::Replication;
 use prost::Message;
 use tonic::Status;
 use v1model::{fault, Pipeline, Schema};
 
 use crate::binding::Binding;
-use crate::error::NO_PIPELINE;
+use crate::error::{status, NO_PIPELINE};
 use crate::proto::p4rt::ForwardingPipelineConfig;
 use crate::soft::Soft;
 
@@ -26,7 +27,7 @@ pub struct Context {
     pub loaded: Arc<Loaded>,
     pub soft: Soft,
     /// Some: saved, not committed, so the pipeline is still here. None: it runs on the device.
-    pub pipeline: Option<Mutex<Pipeline>>,
+    pub pipeline: Option<Mutex<(Pipeline, Replication)>>,
 }
 
 /// The configs of the device.
@@ -82,10 +83,10 @@ pub fn load(
 /// INTERNAL after a panic.
 pub fn contained<R>(what: &str, f: impl FnOnce() -> R) -> Result<R, Status> {
     fault::contained(f).map_err(|fault| {
-        tracing::error!("{what} failed by a fault of the switch, and nothing was changed: {fault}");
-        Status::internal(format!(
-            "{what} failed by a fault of the switch, and nothing was changed: {fault}"
-        ))
+        let text =
+            format!("{what} failed by a fault of the switch, and nothing was changed: {fault}");
+        tracing::error!("{text}");
+        Status::internal(text)
     })
 }
 
@@ -94,10 +95,9 @@ fn load_here(
     cpu_port: Option<u32>,
     program_bytes: u64,
 ) -> Result<(Arc<Loaded>, Pipeline), Status> {
-    let info = config
-        .p4info
-        .as_ref()
-        .ok_or_else(|| Status::invalid_argument("the config has no p4info"))?;
+    let Some(info) = &config.p4info else {
+        return Err(Status::invalid_argument("the config has no p4info"));
+    };
     if config.p4_device_config.is_empty() {
         return Err(Status::invalid_argument(
             "the config has no p4_device_config; it takes the BMv2 JSON that p4c makes",
@@ -110,13 +110,11 @@ fn load_here(
             "the interpreter runs this program, as there is no machine code of it: {why}"
         );
     }
-    let binding =
-        Binding::new(info, &pipeline, cpu_port).map_err(|e| Status::new(e.code, e.message))?;
+    let binding = Binding::new(info, &pipeline, cpu_port).map_err(status)?;
     for table in binding.tables.items.iter().filter(|t| !t.is_const) {
         if pipeline.table(table.table).is_const() {
-            pipeline
-                .table_allow_changes(table.table, table.size)
-                .map_err(|e| Status::invalid_argument(format!("P4Info: {e}")))?;
+            let allowed = pipeline.table_allow_changes(table.table, table.size);
+            allowed.map_err(|e| Status::invalid_argument(format!("P4Info: {e}")))?;
         }
     }
     let schema = pipeline.schema().clone();

@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,18 +19,43 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tonic::transport::server::Connected;
 
-use crate::limits::Limits;
-
 /// How often is looked for connections that are to be closed.
 const LOOK: Duration = Duration::from_secs(1);
 /// A connection is closed for another one only when it was idle for so long.
 const SETTLED: Duration = Duration::from_millis(100);
-/// A full server says so this often.
-const SAY_AGAIN: Duration = Duration::from_secs(10);
+/// Between two warnings of a full server.
+const WARN_AGAIN: Duration = Duration::from_secs(10);
 /// Pause after an error of `accept`, such as too many open files.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 /// Accepted connections that wait for the server.
 pub const QUEUE: usize = 16;
+
+/// What the server's clients together may take of it, where that can be chosen.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Most connections at a time.
+    pub connections: usize,
+    /// Without a call it stays open for so long.
+    pub idle: Duration,
+    /// A client that was silent for so long is asked whether it is there, and is taken for gone after as long again.
+    pub keepalive: Duration,
+    /// How long one read may take.
+    pub read: Duration,
+    /// Bytes of a read that are kept for a client that does not take them: some 200,000 entries.
+    pub unread_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 512,
+            idle: Duration::from_secs(300),
+            keepalive: Duration::from_secs(20),
+            read: Duration::from_secs(120),
+            unread_bytes: 16 << 20,
+        }
+    }
+}
 
 /// All connections of a server.
 pub struct Connections {
@@ -43,14 +67,12 @@ pub struct Connections {
 struct Open {
     by_id: BTreeMap<u64, State>,
     last_id: u64,
-    /// Connections that found no place, and when that was said last.
-    refused: u64,
-    said: Option<Instant>,
+    /// When a warning was logged last.
+    warned: Option<Instant>,
 }
 
 struct State {
     calls: usize,
-    called: bool,
     /// When the last call ended, or the connection began.
     since: Instant,
     close: Option<oneshot::Sender<()>>,
@@ -96,16 +118,17 @@ impl Connections {
                 }
                 () = to.closed() => return,
             };
-            let (tcp, peer) = match accepted {
-                Ok(accepted) => accepted,
+            let now = Instant::now();
+            let stream = match accepted {
+                Ok((tcp, _)) => self.admit(tcp, now),
                 Err(error) => {
-                    self.say(&format!("a connection cannot be accepted: {error}"));
-                    self.make_room(Instant::now());
+                    self.warn(now, &format!("a connection cannot be accepted: {error}"));
+                    self.make_room(now);
                     tokio::time::sleep(ACCEPT_AGAIN).await;
-                    continue;
+                    None
                 }
             };
-            if let Some(stream) = self.admit(tcp, peer, Instant::now()) {
+            if let Some(stream) = stream {
                 if to.send(Ok(stream)).await.is_err() {
                     return;
                 }
@@ -114,18 +137,21 @@ impl Connections {
     }
 
     /// None when there is no room: the connection is closed.
-    fn admit(self: &Arc<Self>, tcp: TcpStream, peer: SocketAddr, now: Instant) -> Option<Stream> {
-        if self.open().by_id.len() >= self.limits.connections && !self.make_room(now) {
-            self.open().refused += 1;
-            self.say(&format!(
-                "{} connections carry calls, and no more are taken; {peer} is refused",
-                self.limits.connections
-            ));
-            return None;
+    fn admit(self: &Arc<Self>, tcp: TcpStream, now: Instant) -> Option<Stream> {
+        let max = self.limits.connections;
+        if self.open().by_id.len() >= max {
+            let has_room = self.make_room(now);
+            self.warn(
+                now,
+                &format!("there are {max} connections: idle ones are closed for new ones"),
+            );
+            if !has_room {
+                return None;
+            }
         }
         // Else a read takes 40 ms more.
         if let Err(error) = tcp.set_nodelay(true) {
-            tracing::debug!(%peer, %error, "a connection without TCP_NODELAY");
+            tracing::debug!(%error, "a connection without TCP_NODELAY");
         }
         let (close, closed) = oneshot::channel();
         let mut open = self.open();
@@ -133,7 +159,6 @@ impl Connections {
         let id = open.last_id;
         let state = State {
             calls: 0,
-            called: false,
             since: now,
             close: Some(close),
         };
@@ -153,45 +178,28 @@ impl Connections {
     /// Closes the connection that was idle for longest; false when all carry calls.
     fn make_room(&self, now: Instant) -> bool {
         let mut open = self.open();
-        let idle = open
-            .by_id
-            .iter()
-            .filter(|(_, s)| s.calls == 0 && now - s.since >= SETTLED);
+        let all = open.by_id.iter();
+        let idle = all.filter(|(_, s)| s.calls == 0 && now - s.since >= SETTLED);
         let longest = idle.min_by_key(|(_, state)| state.since).map(|(id, _)| *id);
-        let Some(mut state) = longest.and_then(|id| open.by_id.remove(&id)) else {
-            return false;
-        };
-        drop(open);
-        state.close();
-        self.say(&format!(
-            "there are {} connections; idle ones are closed for new ones",
-            self.limits.connections
-        ));
-        true
+        let closed = longest.and_then(|id| open.by_id.remove(&id));
+        closed.map(|mut state| state.close()).is_some()
     }
 
     fn close_idle(&self, now: Instant) {
         for state in self.open().by_id.values_mut() {
-            let most = match state.called {
-                true => self.limits.idle,
-                false => self.limits.first_call,
-            };
-            if state.calls == 0 && now - state.since >= most {
+            if state.calls == 0 && now - state.since >= self.limits.idle {
                 state.close();
             }
         }
     }
 
     /// A line of log, but not one for each connection of a flood.
-    fn say(&self, text: &str) {
-        let (mut open, now) = (self.open(), Instant::now());
-        if open.said.is_some_and(|at| now - at < SAY_AGAIN) {
-            return;
+    fn warn(&self, now: Instant, text: &str) {
+        let warned = &mut self.open().warned;
+        if warned.is_none_or(|at| now - at >= WARN_AGAIN) {
+            *warned = Some(now);
+            tracing::warn!("{text}");
         }
-        open.said = Some(now);
-        let refused = std::mem::take(&mut open.refused);
-        drop(open);
-        tracing::warn!(refused, "{text}");
     }
 }
 
@@ -213,7 +221,6 @@ impl Connection {
     pub fn call(&self) -> Call {
         if let Some(state) = self.all.open().by_id.get_mut(&self.id) {
             state.calls += 1;
-            state.called = true;
         }
         Call(self.clone())
     }
@@ -326,7 +333,7 @@ struct Greeting {
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const FRAME_HEADER: usize = 9;
 const SETTINGS: u8 = 4;
-const MAX_HEADER_LIST_SIZE: u16 = 6;
+const MAX_HEADER_LIST_SIZE: [u8; 2] = [0, 6];
 /// Longest frame of settings that is looked at.
 const SETTINGS_MAX: usize = 512;
 
@@ -340,17 +347,15 @@ impl Greeting {
         }
         let frame = self.bytes.get(PREFACE.len()..)?;
         let (header, rest) = frame.split_at_checked(FRAME_HEADER)?;
-        let length =
-            usize::from(header[0]) << 16 | usize::from(header[1]) << 8 | usize::from(header[2]);
+        let length = u32::from_be_bytes([0, header[0], header[1], header[2]]) as usize;
         if header[3] != SETTINGS || length > SETTINGS_MAX {
             return Some(0);
         }
         let settings = rest.get(..length)?.chunks_exact(6);
-        let mut size =
-            settings.filter(|s| u16::from_be_bytes([s[0], s[1]]) == MAX_HEADER_LIST_SIZE);
-        let size = size
-            .next_back()
-            .map(|s| u32::from_be_bytes([s[2], s[3], s[4], s[5]]));
+        let sizes = settings.filter(|s| s[..2] == MAX_HEADER_LIST_SIZE);
+        let size = sizes
+            .map(|s| u32::from_be_bytes([s[2], s[3], s[4], s[5]]))
+            .next_back();
         Some(size.unwrap_or(0))
     }
 }

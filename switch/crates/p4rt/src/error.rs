@@ -2,11 +2,12 @@
 //! Errors of single updates and of whole calls, and how they travel in a gRPC status (P4Runtime 1.5 §10, §12.3).
 
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 
 use bytes::Bytes;
 use prost::Message;
 use tonic::{Code, Status};
-use v1model::{ControlError, ErrorKind};
+pub use v1model::{ControlError as Refusal, ControlResult as Checked, ErrorKind};
 
 use crate::proto::{p4rt, rpc};
 
@@ -45,7 +46,7 @@ impl MetadataRoom {
 /// What of them is always there: the other headers, the names of these two, and the frame of the status message.
 const FIXED_BYTES: usize = 360;
 /// Most bytes of a status's text as it is sent, where all but plain characters take three.
-const TEXT_BYTES: usize = 900;
+pub const TEXT_BYTES: usize = 900;
 /// Most bytes of a refusal's text in a batch's text.
 const FIRST_BYTES: usize = 512;
 /// Most bytes of the list of refused updates in a batch's text, when the details cannot hold all.
@@ -55,159 +56,113 @@ const QUOTE_BYTES: usize = 200;
 /// What `Any` takes before the last part of the type's name; clients look at that part only.
 const TYPE_URLS: [&str; 2] = ["type.googleapis.com/p4.v1.Error", "/p4.v1.Error"];
 
-/// Why one update or one read request was refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct Refusal {
-    pub code: Code,
-    pub message: String,
-}
-
-impl Refusal {
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
-        let message = message.into();
-        Self { code, message }
-    }
-
-    pub fn invalid(message: impl Into<String>) -> Self {
-        Self::new(Code::InvalidArgument, message)
-    }
-
-    pub fn not_found(message: impl Into<String>) -> Self {
-        Self::new(Code::NotFound, message)
-    }
-
-    pub fn out_of_range(message: impl Into<String>) -> Self {
-        Self::new(Code::OutOfRange, message)
-    }
-
-    pub fn denied(message: impl Into<String>) -> Self {
-        Self::new(Code::PermissionDenied, message)
-    }
-
-    pub fn exists(message: impl Into<String>) -> Self {
-        Self::new(Code::AlreadyExists, message)
-    }
-
-    pub fn unimplemented(message: impl Into<String>) -> Self {
-        Self::new(Code::Unimplemented, message)
-    }
-
-    pub fn exhausted(message: impl Into<String>) -> Self {
-        Self::new(Code::ResourceExhausted, message)
-    }
-
-    pub fn no_pipeline() -> Self {
-        Self::new(Code::FailedPrecondition, NO_PIPELINE)
-    }
-
-    /// The same refusal with the place in front: `table I.t: …`.
-    #[must_use]
-    pub fn at(mut self, place: impl Display) -> Self {
-        self.message = format!("{place}: {}", self.message);
-        self
-    }
-}
-
-/// A refusal with this code and text: `refusal!(invalid, "index {index} is negative")`.
+/// The kind is INVALID_ARGUMENT where none is named: `refusal!("index {index} is negative")`, `refusal!(NotFound, "…")`.
 macro_rules! refusal {
-    ($code:ident, $($text:tt)+) => { $crate::error::Refusal::$code(format!($($text)+)) };
+    ($text:literal $($rest:tt)*) => { $crate::error::refusal!(InvalidArgument, $text $($rest)*) };
+    ($kind:ident, $($text:tt)+) => {
+        $crate::error::Refusal::new($crate::error::ErrorKind::$kind, format!($($text)+))
+    };
 }
 
 /// Returns with this refusal.
 macro_rules! refuse {
-    ($code:ident, $($text:tt)+) => { return Err($crate::error::refusal!($code, $($text)+).into()) };
+    ($($text:tt)+) => { return Err($crate::error::refusal!($($text)+).into()) };
 }
 
 pub(crate) use {refusal, refuse};
 
-/// [`Refusal::at`] of what may be refused.
+/// Puts the place in front of what may be refused: `table I.t: …`.
 pub trait At {
     #[must_use]
     fn at(self, place: impl Display) -> Self;
 }
 
-impl<T> At for Result<T, Refusal> {
+impl<T> At for Checked<T> {
     fn at(self, place: impl Display) -> Self {
         self.map_err(|refusal| refusal.at(place))
     }
 }
 
-impl From<ControlError> for Refusal {
-    fn from(error: ControlError) -> Self {
-        let code = match error.kind {
-            ErrorKind::NotFound => Code::NotFound,
-            ErrorKind::AlreadyExists => Code::AlreadyExists,
-            ErrorKind::ResourceExhausted => Code::ResourceExhausted,
-            ErrorKind::InvalidArgument => Code::InvalidArgument,
-            ErrorKind::PermissionDenied => Code::PermissionDenied,
-            ErrorKind::FailedPrecondition => Code::FailedPrecondition,
-            ErrorKind::Unimplemented => Code::Unimplemented,
-            ErrorKind::OutOfRange => Code::OutOfRange,
-        };
-        Self::new(code, error.message)
+/// # Errors
+/// INVALID_ARGUMENT for a number beyond what is allowed.
+pub fn in_range<N: Copy + Display + TryInto<u32>>(
+    what: &str,
+    number: N,
+    allowed: RangeInclusive<u32>,
+) -> Checked<u32> {
+    match number.try_into() {
+        Ok(number) if allowed.contains(&number) => Ok(number),
+        _ => {
+            let (first, last) = allowed.into_inner();
+            refuse!("{what} {number} is not within {first} to {last}")
+        }
     }
 }
 
-impl From<v1model::bits::BitsError> for Refusal {
-    fn from(error: v1model::bits::BitsError) -> Self {
-        Self::out_of_range(error.to_string())
+/// The gRPC code of a refusal.
+pub fn code(refusal: &Refusal) -> Code {
+    match refusal.kind {
+        ErrorKind::NotFound => Code::NotFound,
+        ErrorKind::AlreadyExists => Code::AlreadyExists,
+        ErrorKind::ResourceExhausted => Code::ResourceExhausted,
+        ErrorKind::InvalidArgument => Code::InvalidArgument,
+        ErrorKind::PermissionDenied => Code::PermissionDenied,
+        ErrorKind::FailedPrecondition => Code::FailedPrecondition,
+        ErrorKind::Unimplemented => Code::Unimplemented,
+        ErrorKind::OutOfRange => Code::OutOfRange,
     }
 }
 
-impl From<Refusal> for Status {
-    fn from(refusal: Refusal) -> Self {
-        Status::new(refusal.code, refusal.message)
-    }
+/// The status of a call that is refused as a whole.
+pub fn status(refusal: Refusal) -> Status {
+    Status::new(code(&refusal), refusal.message)
 }
 
 /// The status of a batch: `OK` when all went well, else `UNKNOWN` with one `p4.v1.Error` per request, in order.
 ///
 /// All of it fits into the metadata that the client takes: texts are shortened first, those of later refusals
-/// before those of earlier ones; then the type's name; then what follows the last refusal is left out; at last the
-/// list is cut where it is full, and the status's text names the numbers of all that were refused.
+/// before those of earlier ones; then the type's name; at last the list is cut where it is full. Where a refusal is
+/// not in the list, the status's text names the numbers of all that were refused.
 ///
 /// # Errors
 /// `UNKNOWN` when at least one request was refused.
-pub fn batch_status(
-    call: &str,
-    results: &[Result<(), Refusal>],
-    metadata: MetadataRoom,
-) -> Result<(), Status> {
-    let refused = |(index, result): (usize, &Result<(), Refusal>)| result.is_err().then_some(index);
-    let failed: Vec<usize> = results.iter().enumerate().filter_map(refused).collect();
-    let (Some(&first), Some(&last)) = (failed.first(), failed.last()) else {
+pub fn batch_status(call: &str, results: &[Checked], metadata: MetadataRoom) -> Result<(), Status> {
+    let failed = results.iter().enumerate();
+    let failed: Vec<_> = failed
+        .filter_map(|(i, r)| Some((i, r.as_ref().err()?)))
+        .collect();
+    let (Some((first, refusal)), Some((last, _))) = (failed.first(), failed.last()) else {
         return Ok(());
     };
-    let text = match &results[first] {
-        Ok(()) => "",
-        Err(refusal) => clip(&refusal.message, FIRST_BYTES),
-    };
     let (count, all) = (failed.len(), results.len());
+    let text = clip(&refusal.message, FIRST_BYTES);
     let mut message = format!("{call}: {count} of {all} refused; first [{first}]: {text}");
     let mut room = details_room(metadata, &message);
-    let bare = |urls: &str, upto: usize| -> usize {
-        results[..upto].iter().map(|r| any_bytes(r, urls)).sum()
+    // How many errors without their texts fit, and what they take.
+    let bare = |url: &str, room: usize| {
+        let sums = results.iter().scan(0, |bytes, result| {
+            *bytes += any_bytes(result, url);
+            Some(*bytes)
+        });
+        sums.take_while(|bytes| *bytes <= room)
+            .zip(1..)
+            .last()
+            .unwrap_or_default()
     };
     let [long, short] = TYPE_URLS;
-    let (url, listed) = if bare(long, all) <= room {
-        (long, all)
-    } else if bare(short, all) <= room {
-        (short, all)
-    } else if bare(short, last + 1) <= room {
-        (short, last + 1)
-    } else {
+    let (mut url, mut listed) = (long, bare(long, room));
+    if listed.1 < all {
+        (url, listed) = (short, bare(short, room));
+    }
+    if listed.1 <= *last {
+        let failed: Vec<usize> = failed.iter().map(|(index, _)| *index).collect();
         message = format!("{message}; refused are {}", ranges(&failed));
         room = details_room(metadata, &message);
-        let fits = results.iter().scan(0, |bytes, result| {
-            *bytes += any_bytes(result, short);
-            // The first texts get a part of it.
-            (*bytes <= room / 8 * 7).then_some(())
-        });
-        (short, fits.count())
-    };
-    let mut texts = room - bare(url, listed);
-    let details = results[..listed].iter();
+        // The first texts get a part of it.
+        listed = bare(short, room / 8 * 7);
+    }
+    let mut texts = room - listed.0;
+    let details = results[..listed.1].iter();
     let details = details.map(|r| any_error(r, url, &mut texts)).collect();
     let status = rpc::Status {
         code: Code::Unknown as i32,
@@ -253,11 +208,11 @@ fn ranges(numbers: &[usize]) -> String {
 }
 
 /// Bytes of one error in the details without its text: four tags and lengths, and a code that takes one byte.
-fn any_bytes(result: &Result<(), Refusal>, url: &str) -> usize {
+fn any_bytes(result: &Checked, url: &str) -> usize {
     4 + url.len() + if result.is_err() { 4 } else { 0 }
 }
 
-fn any_error(result: &Result<(), Refusal>, url: &str, texts: &mut usize) -> prost_types::Any {
+fn any_error(result: &Checked, url: &str, texts: &mut usize) -> prost_types::Any {
     let error = match result {
         Ok(()) => p4rt::Error::default(),
         Err(refusal) => {
@@ -265,7 +220,7 @@ fn any_error(result: &Result<(), Refusal>, url: &str, texts: &mut usize) -> pros
             let message = clip(&refusal.message, texts.saturating_sub(6)).to_owned();
             *texts -= message.len() + if message.is_empty() { 0 } else { 6 };
             p4rt::Error {
-                canonical_code: refusal.code as i32,
+                canonical_code: code(refusal) as i32,
                 message,
                 ..Default::default()
             }
@@ -278,7 +233,7 @@ fn any_error(result: &Result<(), Refusal>, url: &str, texts: &mut usize) -> pros
 }
 
 /// The first `max_bytes` of a text, cut between two characters.
-fn clip(text: &str, max_bytes: usize) -> &str {
+pub fn clip(text: &str, max_bytes: usize) -> &str {
     let mut end = text.len().min(max_bytes);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -295,33 +250,29 @@ pub fn quote(text: &str) -> String {
     }
 }
 
-/// The same status with the middle of its text left out where it is too long to arrive: what it is about stands at
-/// the beginning, what is allowed at the end.
+/// The same status with the end of its text left out where it is too long to arrive.
 pub fn short(status: Status) -> Status {
     let text = status.message();
     if sent_bytes(text) <= TEXT_BYTES {
         return status;
     }
-    let (mut first, mut last) = (text, text);
-    while sent_bytes(first) > TEXT_BYTES * 2 / 3 {
-        first = clip(first, first.len().min(TEXT_BYTES) - 1);
-    }
-    while sent_bytes(last) > TEXT_BYTES / 4 {
-        let mut from = last.len().saturating_sub(TEXT_BYTES).max(1);
-        while !last.is_char_boundary(from) {
-            from += 1;
-        }
-        last = &last[from..];
-    }
-    let left_out = text.len() - first.len() - last.len();
-    let text = format!("{first} ... ({left_out} bytes left out) ... {last}");
+    let text = format!(
+        "{}... ({} bytes)",
+        clip(text, TEXT_BYTES / 3 - 30),
+        text.len()
+    );
     let details = Bytes::copy_from_slice(status.details());
     Status::with_details(status.code(), text, details)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::ErrorKind::*;
     use super::*;
+
+    fn refusal_of(kind: ErrorKind, text: impl Into<String>) -> Refusal {
+        Refusal::new(kind, text)
+    }
 
     #[test]
     fn all_good_is_ok() {
@@ -332,7 +283,7 @@ mod tests {
     fn one_error_per_update_in_order() {
         let results = [
             Ok(()),
-            Err(Refusal::not_found("table id 7 is unknown")),
+            Err(refusal_of(NotFound, "table id 7 is unknown")),
             Ok(()),
         ];
         let status = batch_status("Write", &results, MetadataRoom::from_client(None)).unwrap_err();
@@ -405,7 +356,7 @@ mod tests {
             ] {
                 let mut results = vec![Ok(()); all];
                 for index in &refused {
-                    results[*index] = Err(Refusal::invalid(text.clone()));
+                    results[*index] = Err(refusal_of(InvalidArgument, text.clone()));
                 }
                 let status =
                     batch_status("Write", &results, MetadataRoom::from_client(None)).unwrap_err();
@@ -430,7 +381,7 @@ mod tests {
     fn who_failed_is_always_told() {
         let mut results = vec![Ok(()); 4_000];
         for index in [7, 8, 9, 2_000, 3_999] {
-            results[index] = Err(Refusal::not_found("no such entry"));
+            results[index] = Err(refusal_of(NotFound, "no such entry"));
         }
         let status = batch_status("Write", &results, MetadataRoom::from_client(None)).unwrap_err();
         assert_eq!(
@@ -447,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_client_that_takes_more_gets_more() {
-        let results = vec![Err(Refusal::not_found("x".repeat(200))); 1_000];
+        let results = vec![Err(refusal_of(NotFound, "x".repeat(200))); 1_000];
         for (said, listed) in [(None, 289), (Some(16_384), 289), (Some(81_920), 1_000)] {
             let room = MetadataRoom::from_client(said);
             let status = batch_status("Write", &results, room).unwrap_err();
@@ -459,7 +410,7 @@ mod tests {
 
     #[test]
     fn texts_are_shortened_before_anything_else() {
-        let results = vec![Err(Refusal::invalid("x".repeat(400))); 100];
+        let results = vec![Err(refusal_of(InvalidArgument, "x".repeat(400))); 100];
         let details =
             details(&batch_status("Write", &results, MetadataRoom::from_client(None)).unwrap_err());
         assert_eq!(details.len(), 100);
@@ -475,13 +426,12 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_of_a_long_text_is_left_out() {
-        let details = |text: &str| short(Status::not_found(text)).message().to_owned();
-        assert_eq!(details("no such place"), "no such place");
-        let text = details(&format!("/a/{}: it is no number", "€".repeat(1 << 20)));
+    fn the_end_of_a_long_text_is_left_out() {
+        let cut = |text: &str| short(Status::not_found(text)).message().to_owned();
+        assert_eq!(cut("no such place"), "no such place");
+        let text = cut(&format!("/a/{}: it is no number", "€".repeat(1 << 20)));
         assert!(text.starts_with("/a/€€"), "{text}");
-        assert!(text.ends_with("€: it is no number"), "{text}");
-        assert!(text.contains(" bytes left out) ... "), "{text}");
+        assert!(text.ends_with("€... (3145748 bytes)"), "{text}");
         assert!(sent_bytes(&text) < 1_000);
         let long = short(Status::not_found("x".repeat(9_999)));
         assert_eq!(long.code(), Code::NotFound);

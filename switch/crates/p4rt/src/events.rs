@@ -11,13 +11,14 @@ use tokio::sync::mpsc::Receiver;
 use tokio::sync::Notify;
 use v1model::{Bits, DigestId, Entry, EntryStats, TableId};
 
-use crate::binding::DigestBinding;
+use crate::binding::Digest;
 use crate::config::Loaded;
 use crate::digests::List;
 use crate::entity::profile;
 use crate::entity::table_read::TableFilter;
+use crate::proto::p4rt::entity::Entity as Kind;
 use crate::proto::p4rt::stream_message_response::Update;
-use crate::proto::p4rt::{DigestList, IdleTimeoutNotification, P4Data, PacketIn, TableEntry};
+use crate::proto::p4rt::*;
 use crate::shared::Shared;
 
 /// The longest wait before the digests' clocks are looked at again, as their timeouts can change.
@@ -207,7 +208,7 @@ fn send_list(shared: &Shared, loaded: &Loaded, list: &List) {
 }
 
 /// None for a sample of another program, which a change of config may have left behind.
-fn encode_sample(binding: &DigestBinding, sample: &[u8]) -> Option<P4Data> {
+fn encode_sample(binding: &Digest, sample: &[u8]) -> Option<P4Data> {
     let mut values = Vec::with_capacity(binding.widths.len());
     let mut rest = sample;
     for width in &binding.widths {
@@ -225,9 +226,12 @@ async fn idle_timeouts(shared: &Shared, expired: &[(TableId, Entry)]) {
         return;
     };
     let filter = TableFilter::default();
-    let encode = |(table, entry): &(TableId, Entry)| -> Option<TableEntry> {
+    let encode = |(table, entry): &(TableId, Entry)| {
         let table = context.loaded.binding.table_of(*table)?;
-        filter.encode(table, &context.soft, entry, &EntryStats::default(), 0)
+        match filter.encode(table, &context.soft, entry, &EntryStats::default(), 0)? {
+            Kind::TableEntry(entry) => Some(entry),
+            _ => None,
+        }
     };
     let table_entry: Vec<TableEntry> = expired.iter().filter_map(encode).collect();
     if table_entry.is_empty() {

@@ -18,14 +18,14 @@ use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tonic::codegen::{Body as HttpBody, Service};
 use tonic::transport::server::TlsConnectInfo;
-use tonic::{Code, Status};
+use tonic::Status;
 use tower_layer::Layer;
 
-use crate::access::Access;
 use crate::connections::{Call, Connection};
 use crate::error::{short, MetadataRoom};
 use crate::proto::p4rt::WriteRequest;
 use crate::shared::Shared;
+use crate::tls::Access;
 use crate::{tls, write};
 
 /// The request of a call with one answer, or one stream of answers, has come by then.
@@ -42,62 +42,41 @@ const STREAM_FREE: usize = 128 << 10;
 /// Frame of a message in gRPC: whether it is compressed, and its length.
 const PREFIX: usize = 5;
 
-/// What is known of a call before it is decoded.
-struct Known {
-    /// The end of its path.
-    path: &'static str,
-    /// Its longest message.
-    longest: usize,
-    /// The type of its messages; those of `fairlane.v1.Switch` are too short to become large.
-    message: &'static str,
+/// What a call does; the calls themselves look too.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Does {
+    /// It changes something, and only the primary may.
+    PrimaryWrites,
+    /// It changes something.
+    Writes,
+    Reads,
+    /// Its request is a stream, which goes on.
+    Streams,
 }
+use Does::*;
 
-const fn known(path: &'static str, longest: usize, message: &'static str) -> Known {
-    Known {
-        path,
-        longest,
-        message,
-    }
-}
+/// The end of a call's path, what it does, its longest message, and the type of its messages; those of
+/// `fairlane.v1.Switch` are too short to become large.
+type Known = (&'static str, Does, usize, &'static str);
 
-const CALLS: [Known; 12] = [
-    known(WRITE, 16 << 20, "p4.v1.WriteRequest"),
-    known(
-        SET_CONFIG,
-        64 << 20,
-        "p4.v1.SetForwardingPipelineConfigRequest",
-    ),
-    known("P4Runtime/Read", 256 << 10, "p4.v1.ReadRequest"),
-    known(
-        "P4Runtime/StreamChannel",
-        256 << 10,
-        "p4.v1.StreamMessageRequest",
-    ),
-    known(
-        "P4Runtime/GetForwardingPipelineConfig",
-        4 << 10,
-        "p4.v1.GetForwardingPipelineConfigRequest",
-    ),
-    known(
-        "P4Runtime/Capabilities",
-        4 << 10,
-        "p4.v1.CapabilitiesRequest",
-    ),
-    known("gNMI/Capabilities", 64 << 10, "gnmi.CapabilityRequest"),
-    known("gNMI/Get", 4 << 20, "gnmi.GetRequest"),
-    known("gNMI/Set", 4 << 20, "gnmi.SetRequest"),
-    known("gNMI/Subscribe", 4 << 20, "gnmi.SubscribeRequest"),
-    known("Switch/Trace", 64 << 10, ""),
-    known("Switch/TraceLive", 64 << 10, ""),
-];
-/// Paths that nobody serves.
-const LONGEST_ELSE: usize = 64 << 10;
 const WRITE: &str = "P4Runtime/Write";
-const SET_CONFIG: &str = "P4Runtime/SetForwardingPipelineConfig";
-/// What only reads may not do; the calls themselves look too.
-const WRITES: [&str; 3] = [WRITE, SET_CONFIG, "gNMI/Set"];
-/// Calls whose requests are streams: these go on.
-const STREAMS: [&str; 2] = ["P4Runtime/StreamChannel", "gNMI/Subscribe"];
+#[rustfmt::skip]
+const CALLS: [Known; 12] = [
+    (WRITE, PrimaryWrites, 16 << 20, "p4.v1.WriteRequest"),
+    ("P4Runtime/SetForwardingPipelineConfig", PrimaryWrites, 64 << 20, "p4.v1.SetForwardingPipelineConfigRequest"),
+    ("P4Runtime/Read", Reads, 256 << 10, "p4.v1.ReadRequest"),
+    ("P4Runtime/StreamChannel", Streams, 256 << 10, "p4.v1.StreamMessageRequest"),
+    ("P4Runtime/GetForwardingPipelineConfig", Reads, 4 << 10, "p4.v1.GetForwardingPipelineConfigRequest"),
+    ("P4Runtime/Capabilities", Reads, 4 << 10, "p4.v1.CapabilitiesRequest"),
+    ("gNMI/Capabilities", Reads, 64 << 10, "gnmi.CapabilityRequest"),
+    ("gNMI/Get", Reads, 4 << 20, "gnmi.GetRequest"),
+    ("gNMI/Set", Writes, 4 << 20, "gnmi.SetRequest"),
+    ("gNMI/Subscribe", Streams, 4 << 20, "gnmi.SubscribeRequest"),
+    ("Switch/Trace", Reads, 64 << 10, ""),
+    ("Switch/TraceLive", Reads, 64 << 10, ""),
+];
+/// Any other path, which nobody serves.
+const OTHER: Known = ("", Reads, 64 << 10, "");
 
 /// Puts the gate before all services.
 #[derive(Clone)]
@@ -156,30 +135,30 @@ where
         let access = tls::access_of(request.extensions());
         request.extensions_mut().insert(access);
         let path = request.uri().path();
-        let is = |end: &&str| path.ends_with(end);
-        let writes = WRITES.iter().any(is);
+        let mut calls = CALLS.into_iter();
+        let known = calls.find(|(end, ..)| path.ends_with(end));
+        let (path, does, longest, message) = known.unwrap_or(OTHER);
+        let writes = matches!(does, PrimaryWrites | Writes);
         if access == Access::ReadOnly && writes {
             let refusal = tls::read_only().into_http();
             return Box::pin(std::future::ready(Ok(refusal)));
         }
-        let known = CALLS.iter().find(|known| is(&known.path));
-        let is_stream = STREAMS.iter().any(is);
-        let only_primary = [WRITE, SET_CONFIG].iter().any(is);
-        let updates = is(&WRITE).then(Updates::default);
-        let (all, most) = match writes {
+        let updates = (path == WRITE).then(Updates::default);
+        let (all, max) = match writes {
             true => (&self.gate.writes, WRITES_BYTES),
             false => (&self.gate.reads, READS_BYTES),
         };
         let held = Arc::new(Held {
             own: AtomicUsize::new(0),
             all: all.clone(),
-            most,
+            max,
         });
+        let is_stream = does == Streams;
         let incoming = |body| Incoming {
             body,
-            longest: known.map_or(LONGEST_ELSE, |known| known.longest),
-            scale: known.and_then(|known| Scale::of(known.message)),
-            primaries: only_primary.then(|| self.gate.shared.clone()),
+            longest,
+            scale: Scale::of(message),
+            primaries: (does == PrimaryWrites).then(|| self.gate.shared.clone()),
             updates: updates.clone(),
             is_stream,
             bytes: BytesMut::new(),
@@ -218,14 +197,14 @@ fn connection_of<T>(request: &Request<T>) -> Option<&Connection> {
 struct Held {
     own: AtomicUsize,
     all: Arc<AtomicUsize>,
-    most: usize,
+    max: usize,
 }
 
 impl Held {
     /// False when there is no room.
     fn take(&self, bytes: usize) -> bool {
         self.own.fetch_add(bytes, Ordering::Relaxed);
-        self.all.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.most
+        self.all.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.max
     }
 
     fn give_back(&self) {
@@ -269,8 +248,6 @@ struct Incoming {
 }
 
 impl Incoming {
-    /// # Errors
-    /// RESOURCE_EXHAUSTED for too much of all.
     fn take(&mut self, data: &[u8]) -> Result<(), Status> {
         // Of streams HTTP/2's windows bound what waits, and no message is long.
         if !self.is_stream {
@@ -280,12 +257,14 @@ impl Incoming {
         Ok(())
     }
 
+    /// # Errors
+    /// RESOURCE_EXHAUSTED for too much of all.
     fn hold(&self, bytes: usize) -> Result<(), Status> {
         match self.held.take(bytes) {
             true => Ok(()),
             false => Err(Status::resource_exhausted(format!(
                 "more than {} bytes of such requests are being served; try again",
-                self.held.most
+                self.held.max
             ))),
         }
     }
@@ -324,18 +303,20 @@ impl Incoming {
         let body = message.slice(PREFIX..);
         let not_one = |e: DecodeError| Status::internal(e.to_string());
         if let Some(shared) = &self.primaries {
-            check_sender(shared, &head(&body, is_of_sender).map_err(not_one)?)?;
+            // device_id, election_id, role: they have the same numbers in both calls that change the switch.
+            let sender = head(&body, |number| matches!(number, 1 | 3 | 6)).map_err(not_one)?;
+            let sender = WriteRequest::decode(&sender[..]).map_err(not_one)?;
+            write::check_sender(shared, &sender).map_err(short)?;
         }
-        let most = DECODED_RATIO * body.len() + DECODED_FREE;
+        let max = DECODED_RATIO * body.len() + DECODED_FREE;
         let weight = match &self.updates {
-            Some(_) => write::weigh(&body, most),
-            None => self.scale.map_or(Ok(0), |scale| scale.weigh(&body, most)),
+            Some(_) => write::weigh(&body, max),
+            None => self.scale.map_or(Ok(0), |scale| scale.weigh(&body, max)),
         };
         let weight = weight.map_err(|refused| match refused {
             Refused::Malformed(error) => not_one(error),
             Refused::TooMuch => Status::resource_exhausted(format!(
-                "the message has {} bytes and would take more than {most} when it is decoded: it has too many elements; \
-                 send fewer at a time",
+                "the message has {} bytes and would take more than {max} when it is decoded: send fewer elements",
                 body.len()
             )),
         })?;
@@ -368,18 +349,6 @@ fn head(message: &[u8], wanted: impl Fn(u32) -> bool) -> Result<Vec<u8>, DecodeE
     Ok(head)
 }
 
-/// device_id, election_id, role: they have the same numbers in both calls that change the switch.
-fn is_of_sender(number: u32) -> bool {
-    matches!(number, 1 | 3 | 6)
-}
-
-/// # Errors
-/// As the calls themselves, for anyone but the primary.
-fn check_sender(shared: &Shared, head: &[u8]) -> Result<(), Status> {
-    let sender = WriteRequest::decode(head).map_err(|e| Status::internal(e.to_string()))?;
-    write::check_sender(shared, &sender).map_err(short)
-}
-
 impl HttpBody for Incoming {
     type Data = Bytes;
     type Error = Status;
@@ -397,11 +366,7 @@ impl HttpBody for Incoming {
             }
             match Pin::new(&mut self.body).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(data) => {
-                        if let Err(status) = self.take(&data) {
-                            return Poll::Ready(Some(Err(status)));
-                        }
-                    }
+                    Ok(data) => self.take(&data)?,
                     Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
                 },
                 // A message that was cut off: that is an error behind the gate.
@@ -414,8 +379,7 @@ impl HttpBody for Incoming {
                     let deadline = self.deadline.as_mut();
                     if deadline.is_some_and(|d| d.as_mut().poll(cx).is_ready()) {
                         let text = format!("the request had not come after {} s", WHOLE.as_secs());
-                        let status = Status::new(Code::DeadlineExceeded, text);
-                        return Poll::Ready(Some(Err(status)));
+                        return Poll::Ready(Some(Err(Status::deadline_exceeded(text))));
                     }
                     return Poll::Pending;
                 }
@@ -472,6 +436,7 @@ impl HttpBody for Outgoing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tonic::Code;
 
     fn incoming(longest: usize, scale: Option<Scale>) -> Incoming {
         Incoming {
@@ -485,7 +450,7 @@ mod tests {
             held: Arc::new(Held {
                 own: AtomicUsize::new(0),
                 all: Arc::default(),
-                most: usize::MAX,
+                max: usize::MAX,
             }),
             deadline: None,
         }
@@ -535,8 +500,7 @@ mod tests {
         assert_eq!(status.code(), Code::ResourceExhausted);
         assert_eq!(
             status.message(),
-            "the message has 200000 bytes and would take more than 11588608 when it is decoded: it has too many \
-             elements; send fewer at a time"
+            "the message has 200000 bytes and would take more than 11588608 when it is decoded: send fewer elements"
         );
         body.take(&framed(&[0x12, 7])).unwrap();
         assert_eq!(body.next().unwrap_err().code(), Code::Internal);
@@ -549,7 +513,7 @@ mod tests {
             let held = Held {
                 own: AtomicUsize::new(0),
                 all: all.clone(),
-                most: 1_000,
+                max: 1_000,
             };
             let room = held.take(bytes);
             (held, room)

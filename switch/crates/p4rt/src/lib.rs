@@ -3,23 +3,22 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | `server` | the gRPC service and its socket: `Server`, `serve` |
+//! | `server` | the gRPC service and its socket: `Server` |
 //! | `local` | the same calls without gRPC and threads, at an instant of virtual time: `Local` |
 //! | `stream`, `clients`, `arbitration` | the clients' streams, and who of them is primary |
 //! | `pipeline`, `config`, `binding` | forwarding pipeline configs; P4Info ids bound to the pipeline's objects |
 //! | `write`, `read` | the two calls, over `entity`: one file for each P4Runtime entity |
 //! | `target`, `soft` | what updates are applied to; what the server itself must remember |
 //! | `events`, `digests`, `clock` | what the device tells, on its way to the clients, and by which clock |
-//! | `connections`, `gate`, `answers`, `limits` | the TCP connections; what every request passes before it is read; long answers |
-//! | `access`, `tls` | what a client may do by its certificate; certificates |
-//! | `trace`, `structs` | the service `fairlane.v1.Switch`; JSON as messages |
+//! | `connections`, `gate`, `answers` | the TCP connections and their limits; what every request passes before it is read; long answers |
+//! | `tls` | certificates, and what a client may do by its own |
+//! | `trace` | the service `fairlane.v1.Switch` |
 //! | `bytestring`, `error` | values and errors; the messages are of the crate `proto` |
 
 #![forbid(unsafe_code)]
 
 pub use proto;
 
-mod access;
 mod answers;
 mod arbitration;
 mod binding;
@@ -33,7 +32,6 @@ mod entity;
 mod error;
 mod events;
 mod gate;
-mod limits;
 pub mod local;
 mod pipeline;
 mod read;
@@ -41,17 +39,15 @@ mod server;
 mod shared;
 mod soft;
 mod stream;
-mod structs;
 mod target;
 mod tls;
 mod trace;
 mod write;
 
-pub use access::Access;
 pub use answers::Answers;
 pub use arbitration::OBSERVER_ROLE;
+pub use connections::Limits;
 pub use error::short;
-pub use limits::Limits;
 pub use local::Local;
-pub use server::{serve, ServeError, Server, ServerOptions, API_VERSION};
-pub use tls::Tls;
+pub use server::{Server, ServerOptions, API_VERSION};
+pub use tls::{Access, Tls};

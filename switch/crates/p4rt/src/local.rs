@@ -12,24 +12,20 @@ use std::task::{Context, Poll, Waker};
 
 use device::{Calls, Device, DeviceHandle, Event};
 use tonic::Status;
-use v1model::Nanos;
+use v1model::{Nanos, BUDGET_BYTES};
 
 use crate::arbitration::{from_u128, StreamId};
 use crate::clients::Outgoing;
 use crate::clock::Clock;
 use crate::error::MetadataRoom;
 use crate::proto::p4rt::stream_message_request::Update;
-use crate::proto::p4rt::{
-    GetForwardingPipelineConfigRequest, GetForwardingPipelineConfigResponse,
-    MasterArbitrationUpdate, ReadRequest, ReadResponse, SetForwardingPipelineConfigRequest,
-    StreamMessageRequest, StreamMessageResponse, Uint128, WriteRequest,
-};
+use crate::proto::p4rt::*;
+use crate::server::ServerOptions;
 use crate::shared::Shared;
 use crate::{events, pipeline, read, stream, write};
 
-/// The device id and the election id of the one client: requests get them, whatever they carry.
+/// The device id of the one client.
 const DEVICE_ID: u64 = 1;
-const ELECTION_ID: u128 = 1;
 /// Events that become messages at a time: fewer than a stream holds.
 const EVENTS_AT_A_TIME: usize = 1024;
 
@@ -51,12 +47,13 @@ impl Local {
     /// P4Runtime of a device whose packet-ins leave at `cpu_port`.
     pub fn new(cpu_port: Option<u32>) -> Self {
         let (handle, calls) = DeviceHandle::new(|| {});
-        let shared = Arc::new(Shared::new(
-            DEVICE_ID,
+        let options = ServerOptions {
+            addr: ([0, 0, 0, 0], 0).into(), // nobody listens
+            device_id: DEVICE_ID,
             cpu_port,
-            handle,
-            Clock::virtual_time(),
-        ));
+            program_bytes: BUDGET_BYTES,
+        };
+        let shared = Arc::new(Shared::new(&options, handle, Clock::virtual_time()));
         let (stream, outgoing) = shared.clients().open().expect("it is the only one");
         shared
             .clients()
@@ -76,18 +73,13 @@ impl Local {
     ///
     /// # Errors
     /// As the server's, but for the caller's right.
-    #[allow(deprecated)]
     pub fn set_pipeline(
         &mut self,
         device: &mut Device,
         now: Nanos,
-        mut request: SetForwardingPipelineConfigRequest,
+        request: SetForwardingPipelineConfigRequest,
     ) -> Result<(), Status> {
         self.take_events(device, now)?;
-        request.device_id = DEVICE_ID;
-        request.role = String::new();
-        request.role_id = 0;
-        request.election_id = election_id();
         let call = pipeline::set(self.shared.clone(), request);
         self.run(device, now, call)?.map(drop)
     }
@@ -100,9 +92,8 @@ impl Local {
         &mut self,
         device: &mut Device,
         now: Nanos,
-        mut request: GetForwardingPipelineConfigRequest,
+        request: GetForwardingPipelineConfigRequest,
     ) -> Result<GetForwardingPipelineConfigResponse, Status> {
-        request.device_id = DEVICE_ID;
         let shared = self.shared.clone();
         self.run(device, now, pipeline::get(&shared, request))?
     }
@@ -112,18 +103,13 @@ impl Local {
     /// # Errors
     /// As the server's, but for the caller's right: FAILED_PRECONDITION without a program, UNIMPLEMENTED for other
     /// atomicities, UNKNOWN with one `p4.v1.Error` per update.
-    #[allow(deprecated)]
     pub fn write(
         &mut self,
         device: &mut Device,
         now: Nanos,
-        mut request: WriteRequest,
+        request: WriteRequest,
     ) -> Result<(), Status> {
         self.take_events(device, now)?;
-        request.device_id = DEVICE_ID;
-        request.role = String::new();
-        request.role_id = 0;
-        request.election_id = election_id();
         let call = write::write(self.shared.clone(), request, None, MetadataRoom::max());
         self.run(device, now, call)?.map(drop)
     }
@@ -136,9 +122,8 @@ impl Local {
         &mut self,
         device: &mut Device,
         now: Nanos,
-        mut request: ReadRequest,
+        request: ReadRequest,
     ) -> Result<Vec<ReadResponse>, Status> {
-        request.device_id = DEVICE_ID;
         let call = read::read_here(self.shared.clone(), request);
         self.run(device, now, call)?
     }
@@ -235,15 +220,11 @@ impl Local {
     }
 }
 
-fn election_id() -> Option<Uint128> {
-    Some(from_u128(ELECTION_ID))
-}
-
 fn arbitration() -> MasterArbitrationUpdate {
     MasterArbitrationUpdate {
         device_id: DEVICE_ID,
         role: None,
-        election_id: election_id(),
+        election_id: Some(from_u128(1)),
         status: None,
     }
 }

@@ -3,20 +3,16 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use device::Next;
+use device::{Next, Replication};
 use tokio::sync::OwnedRwLockWriteGuard;
 use tonic::Status;
 use v1model::{Pipeline, Takeover};
 
 use crate::config::{self, Context, Loaded, State};
-use crate::entity::{pre, profile};
+use crate::entity::profile;
 use crate::proto::p4rt::get_forwarding_pipeline_config_request::ResponseType;
 use crate::proto::p4rt::set_forwarding_pipeline_config_request::Action;
-use crate::proto::p4rt::{
-    ForwardingPipelineConfig, GetForwardingPipelineConfigRequest,
-    GetForwardingPipelineConfigResponse, SetForwardingPipelineConfigRequest,
-    SetForwardingPipelineConfigResponse,
-};
+use crate::proto::p4rt::*;
 use crate::shared::{discard, gone, Shared};
 use crate::soft::Soft;
 
@@ -31,10 +27,15 @@ pub async fn set(
 ) -> Result<SetForwardingPipelineConfigResponse, Status> {
     check_sender(&shared, &request)?;
     let action = request.action();
-    let loaded = match config_of(&mut request)? {
-        None => None,
-        Some(config) => {
-            let (cpu_port, bytes) = (shared.cpu_port, shared.program_bytes());
+    let name = action.as_str_name();
+    let refused = |why: &str| Err(Status::invalid_argument(format!("action {name} {why}")));
+    let loaded = match (action, request.config.take()) {
+        (Action::Unspecified, _) => return refused("is none that can be asked for"),
+        (Action::Commit, None) => None,
+        (Action::Commit, Some(_)) => return refused("takes no config: it realizes the saved one"),
+        (_, None) => return refused("needs a config"),
+        (_, Some(config)) => {
+            let (cpu_port, bytes) = (shared.cpu_port, shared.program_bytes);
             // One at a time, as each may take much memory; also when its client hangs up.
             let turn = shared.loading.clone().lock_owned().await;
             let load = move || {
@@ -54,38 +55,13 @@ pub async fn set(
     Ok(SetForwardingPipelineConfigResponse {})
 }
 
-/// The config that the action takes, taken out of the request; None for COMMIT, which takes none.
-fn config_of(
-    request: &mut SetForwardingPipelineConfigRequest,
-) -> Result<Option<ForwardingPipelineConfig>, Status> {
-    let action = request.action();
-    match (action, request.config.take()) {
-        (Action::Unspecified, _) => Err(Status::invalid_argument(format!(
-            "action {} is unknown; known: VERIFY, VERIFY_AND_SAVE, VERIFY_AND_COMMIT, COMMIT, RECONCILE_AND_COMMIT",
-            request.action
-        ))),
-        (Action::Commit, None) => Ok(None),
-        (Action::Commit, Some(_)) => Err(Status::invalid_argument(
-            "COMMIT takes no config: it realizes the one that was saved",
-        )),
-        (_, None) => Err(Status::invalid_argument(format!(
-            "{} needs a config",
-            action.as_str_name()
-        ))),
-        (_, Some(config)) => Ok(Some(config)),
-    }
-}
-
 #[allow(deprecated)]
 fn check_sender(
     shared: &Shared,
     request: &SetForwardingPipelineConfigRequest,
 ) -> Result<(), Status> {
-    shared.clients().arbiter.check_primary(
-        request.device_id,
-        &request.role,
-        request.election_id.as_ref(),
-    )
+    let id = request.election_id.as_ref();
+    shared.check_primary(request.device_id, &request.role, id)
 }
 
 async fn realize(
@@ -99,27 +75,31 @@ async fn realize(
             state.saved = Some(Context {
                 loaded,
                 soft: Soft::default(),
-                pipeline: Some(Mutex::new(pipeline)),
+                pipeline: Some(Mutex::new((pipeline, Replication::default()))),
             });
             Ok(())
         }
         (Action::VerifyAndCommit, Some((loaded, pipeline))) => {
-            commit(shared, state, loaded, pipeline, Soft::default()).await
+            commit(shared, state, loaded, Next::new(pipeline), Soft::default()).await
         }
         (Action::ReconcileAndCommit, Some((loaded, pipeline))) => {
             reconcile(shared, state, loaded, pipeline).await
         }
         (Action::Commit, _) => {
-            let saved = state.saved.take().ok_or_else(|| {
-                Status::not_found("no config is saved: VERIFY_AND_SAVE must come before COMMIT")
-            })?;
-            let pipeline = saved
-                .pipeline
-                .ok_or_else(|| Status::internal("the saved config has no pipeline"))?;
-            let pipeline = pipeline
-                .into_inner()
-                .unwrap_or_else(PoisonError::into_inner);
-            commit(shared, state, saved.loaded, pipeline, saved.soft).await
+            let Some(Context {
+                loaded,
+                soft,
+                pipeline: Some(pipeline),
+            }) = state.saved.take()
+            else {
+                return Err(Status::not_found(
+                    "no config is saved: VERIFY_AND_SAVE must come before COMMIT",
+                ));
+            };
+            let pipeline = pipeline.into_inner();
+            let (pipeline, replication) = pipeline.unwrap_or_else(PoisonError::into_inner);
+            let next = Next::new(pipeline).with_replication(replication);
+            commit(shared, state, loaded, next, soft).await
         }
         _ => Ok(()), // VERIFY: the config is good, nothing changes
     }
@@ -130,9 +110,9 @@ async fn realize(
 /// # Errors
 /// As `VERIFY_AND_COMMIT`.
 pub async fn preload(shared: &Arc<Shared>, config: ForwardingPipelineConfig) -> Result<(), Status> {
-    let (loaded, pipeline) = config::load(config, shared.cpu_port, shared.program_bytes())?;
+    let (loaded, pipeline) = config::load(config, shared.cpu_port, shared.program_bytes)?;
     let state = shared.state.clone().write_owned().await;
-    commit(shared, state, loaded, pipeline, Soft::default()).await
+    commit(shared, state, loaded, Next::new(pipeline), Soft::default()).await
 }
 
 /// Everything is made ready before, and what is replaced is dropped after, so that packets wait for neither.
@@ -140,10 +120,9 @@ async fn commit(
     shared: &Arc<Shared>,
     state: OwnedRwLockWriteGuard<State>,
     loaded: Arc<Loaded>,
-    mut pipeline: Pipeline,
+    mut next: Next,
     mut soft: Soft,
 ) -> Result<(), Status> {
-    let replication = pre::replication(&soft)?;
     let down = shared.handle.call(|device, _| {
         let down = device
             .ports()
@@ -151,9 +130,8 @@ async fn commit(
         down.collect()
     });
     soft.ports_down = down.await.map_err(gone)?;
-    let groups = profile::live_groups(&soft, |group| group.watches_any(&soft.ports_down));
-    profile::follow(&mut pipeline, groups);
-    let next = Next::new(pipeline).with_replication(replication);
+    let groups = profile::live_groups(&soft, |port| soft.ports_down.contains(&port));
+    profile::follow(next.pipeline_mut(), groups);
     exchange(shared, state, loaded, next, soft, None).await
 }
 
@@ -166,7 +144,7 @@ async fn reconcile(
     pipeline: Pipeline,
 ) -> Result<(), Status> {
     let Some(running) = &state.running else {
-        return commit(shared, state, loaded, pipeline, Soft::default()).await;
+        return commit(shared, state, loaded, Next::new(pipeline), Soft::default()).await;
     };
     let kept =
         |error| Status::invalid_argument(format!("the forwarding state cannot be kept: {error}"));
@@ -197,15 +175,8 @@ async fn reconcile(
     };
     let mut soft = std::mem::take(&mut running.soft);
     soft.keep_known(&loaded.binding);
-    exchange(
-        shared,
-        state,
-        loaded,
-        Next::new(pipeline),
-        soft,
-        Some(takeover),
-    )
-    .await
+    let next = Next::new(pipeline);
+    exchange(shared, state, loaded, next, soft, Some(takeover)).await
 }
 
 /// The new program instead of the old one, between two packets.
@@ -251,32 +222,26 @@ pub async fn get(
     shared: &Shared,
     request: GetForwardingPipelineConfigRequest,
 ) -> Result<GetForwardingPipelineConfigResponse, Status> {
-    shared.clients().arbiter.check_device(request.device_id)?;
+    shared.check_device(request.device_id)?;
     let state = shared.state.read().await;
     let Ok(context) = state.current() else {
         return Ok(GetForwardingPipelineConfigResponse { config: None });
     };
     let config = &context.loaded.config;
     let kind = request.response_type();
-    let with_p4info = matches!(kind, ResponseType::All | ResponseType::P4infoAndCookie);
-    let with_device_config = matches!(
+    let mut config = config.clone();
+    if matches!(
         kind,
-        ResponseType::All | ResponseType::DeviceConfigAndCookie
-    );
-    let config = ForwardingPipelineConfig {
-        p4info: if with_p4info {
-            config.p4info.clone()
-        } else {
-            None
-        },
-        p4_device_config: if with_device_config {
-            config.p4_device_config.clone()
-        } else {
-            Default::default()
-        },
-        cookie: config.cookie,
-    };
-    Ok(GetForwardingPipelineConfigResponse {
-        config: Some(config),
-    })
+        ResponseType::DeviceConfigAndCookie | ResponseType::CookieOnly
+    ) {
+        config.p4info = None;
+    }
+    if matches!(
+        kind,
+        ResponseType::P4infoAndCookie | ResponseType::CookieOnly
+    ) {
+        config.p4_device_config.clear();
+    }
+    let config = Some(config);
+    Ok(GetForwardingPipelineConfigResponse { config })
 }

@@ -14,24 +14,17 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::access::Access;
 use crate::answers::Answers;
 use crate::clients::Outgoing;
 use crate::clock::Clock;
-use crate::connections::{self, Connections};
+use crate::connections::{self, Connections, Limits};
 use crate::error::{short, MetadataRoom};
 use crate::gate::{Gate, Updates};
-use crate::limits::Limits;
 use crate::proto::own::switch_server::SwitchServer;
 use crate::proto::p4rt::p4_runtime_server::{P4Runtime, P4RuntimeServer};
-use crate::proto::p4rt::{
-    CapabilitiesRequest, CapabilitiesResponse, ForwardingPipelineConfig,
-    GetForwardingPipelineConfigRequest, GetForwardingPipelineConfigResponse, ReadRequest,
-    ReadResponse, SetForwardingPipelineConfigRequest, SetForwardingPipelineConfigResponse,
-    StreamMessageRequest, WriteRequest, WriteResponse,
-};
+use crate::proto::p4rt::*;
 use crate::shared::Shared;
-use crate::tls::{self, Tls};
+use crate::tls::{self, Access, Tls};
 use crate::{events, pipeline, proto, read, stream, trace, write};
 
 /// The version of P4Runtime that is served.
@@ -57,20 +50,8 @@ pub struct ServerOptions {
     pub device_id: u64,
     /// The port of packet-in and packet-out.
     pub cpu_port: Option<u32>,
-}
-
-/// Why the server could not start or go on.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    #[error("cannot listen on {addr}: {source}")]
-    Listen {
-        addr: SocketAddr,
-        source: std::io::Error,
-    },
-    #[error("{0}")]
-    Config(String),
-    #[error("the P4Runtime server failed: {0}")]
-    Transport(#[from] tonic::transport::Error),
+    /// Memory that a program may take: its code, and its tables, counters, meters and registers when they are full.
+    pub program_bytes: u64,
 }
 
 /// Listens, with SO_REUSEADDR (tokio sets it); waits for a process that is ending there, as one does that was killed.
@@ -92,35 +73,28 @@ pub struct Server {
     listener: TcpListener,
     addr: SocketAddr,
     events: mpsc::Receiver<Vec<Event>>,
-    routes: Routes,
-    tls: Option<Tls>,
-    limits: Limits,
+    /// Services that are served too, on the same address: gNMI, for one.
+    pub routes: Routes,
+    /// Some: it speaks TLS, and nothing but TLS.
+    pub tls: Option<Tls>,
+    pub limits: Limits,
 }
 
 impl Server {
     /// Listens on the address; port 0 takes a free one.
     ///
     /// # Errors
-    /// [`ServeError::Listen`] when the address cannot be had.
+    /// A sentence, when the address cannot be had.
     pub async fn bind(
         options: ServerOptions,
         handle: DeviceHandle,
         events: mpsc::Receiver<Vec<Event>>,
-    ) -> Result<Self, ServeError> {
-        let listen = |source| ServeError::Listen {
-            addr: options.addr,
-            source,
-        };
+    ) -> Result<Self, String> {
+        let listen = |e| format!("cannot listen on {}: {e}", options.addr);
         let listener = bind(options.addr).await.map_err(listen)?;
         let addr = listener.local_addr().map_err(listen)?;
-        let shared = Arc::new(Shared::new(
-            options.device_id,
-            options.cpu_port,
-            handle,
-            Clock::wall(),
-        ));
         Ok(Self {
-            shared,
+            shared: Arc::new(Shared::new(&options, handle, Clock::wall())),
             listener,
             addr,
             events,
@@ -128,35 +102,6 @@ impl Server {
             tls: None,
             limits: Limits::default(),
         })
-    }
-
-    /// Serves these services too, on the same address: gNMI, for one.
-    #[must_use]
-    pub fn with_routes(mut self, routes: Routes) -> Self {
-        self.routes = routes;
-        self
-    }
-
-    /// Lets a program take so much memory: its code, and its tables, counters, meters and registers when they are full.
-    #[must_use]
-    pub fn with_program_bytes(self, bytes: u64) -> Self {
-        self.shared.set_program_bytes(bytes);
-        self
-    }
-
-    /// Speaks TLS, and nothing but TLS.
-    #[must_use]
-    pub fn with_tls(mut self, tls: Tls) -> Self {
-        self.tls = Some(tls);
-        self
-    }
-
-    /// Takes so many connections, and so on.
-    #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.shared.reads.set_unread_bytes(limits.unread_bytes);
-        self.limits = limits;
-        self
     }
 
     /// Changes whenever the options or the link state of any port did: a wake-up, the reader looks for itself.
@@ -168,38 +113,28 @@ impl Server {
         self.addr
     }
 
-    /// Loads a program before any client comes: BMv2 JSON, and P4Info in text format (or in binary).
+    /// Loads a program before any client comes: BMv2 JSON, and P4Info in text format.
     ///
     /// # Errors
-    /// [`ServeError::Config`] with what is wrong in which of the two.
-    pub async fn preload(&self, json: Vec<u8>, p4info: &[u8]) -> Result<(), ServeError> {
-        use prost::Message;
-        let info = match std::str::from_utf8(p4info)
-            .ok()
-            .map(proto::p4info_from_text)
-        {
-            Some(Ok(info)) => info,
-            Some(Err(text)) => proto::p4info::P4Info::decode(p4info)
-                .map_err(|_| ServeError::Config(format!("P4Info: {text}")))?,
-            None => proto::p4info::P4Info::decode(p4info).map_err(|e| {
-                ServeError::Config(format!("P4Info: neither text format nor a message: {e}"))
-            })?,
-        };
+    /// A sentence with what is wrong in which of the two.
+    pub async fn preload(&self, json: Vec<u8>, p4info: &str) -> Result<(), String> {
+        let info = proto::p4info_from_text(p4info).map_err(|e| format!("P4Info: {e}"))?;
         let config = ForwardingPipelineConfig {
             p4info: Some(info),
             p4_device_config: json.into(),
             cookie: None,
         };
-        pipeline::preload(&self.shared, config)
-            .await
-            .map_err(|e| ServeError::Config(e.message().to_owned()))
+        let done = pipeline::preload(&self.shared, config).await;
+        done.map_err(|e| e.message().to_owned())
     }
 
     /// Serves until `shutdown` is ready. Streams that are open then are cut.
     ///
     /// # Errors
-    /// [`ServeError::Transport`].
-    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
+    /// A sentence, when the transport fails.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), String> {
+        let failed = |e| format!("the P4Runtime server failed: {e}");
+        self.shared.reads.set_unread_bytes(self.limits.unread_bytes);
         let service = P4RuntimeServer::new(Service {
             shared: self.shared.clone(),
             answers: Answers::default(),
@@ -212,7 +147,7 @@ impl Server {
         let accept = Connections::new(self.limits).accept(self.listener, accepted);
         let mut builder = tonic::transport::Server::builder();
         if let Some(tls) = &self.tls {
-            builder = builder.tls_config(tls.config())?;
+            builder = builder.tls_config(tls.config()).map_err(failed)?;
         }
         let server = builder
             .layer(Gate::new(self.shared.clone()))
@@ -228,35 +163,13 @@ impl Server {
         let accept = tokio::spawn(accept);
         let events = tokio::spawn(events::serve(self.shared, self.events));
         let done = tokio::select! {
-            done = server => done.map_err(ServeError::from),
+            done = server => done.map_err(failed),
             () = shutdown => Ok(()),
         };
         events.abort();
         accept.abort();
         done
     }
-}
-
-/// Listens and serves for good, in one call.
-///
-/// # Errors
-/// As [`Server::bind`] and [`Server::run`].
-pub async fn serve(
-    addr: SocketAddr,
-    handle: DeviceHandle,
-    device_id: u64,
-    events: mpsc::Receiver<Vec<Event>>,
-    cpu_port: Option<u32>,
-) -> Result<(), ServeError> {
-    let options = ServerOptions {
-        addr,
-        device_id,
-        cpu_port,
-    };
-    Server::bind(options, handle, events)
-        .await?
-        .run(std::future::pending())
-        .await
 }
 
 struct Service {
@@ -304,15 +217,12 @@ impl P4Runtime for Service {
     ) -> Result<Response<Self::ReadStream>, Status> {
         let room = metadata_room(&request);
         let request = request.into_inner();
-        self.shared
-            .clients()
-            .arbiter
-            .check_device(request.device_id)?;
+        self.shared.check_device(request.device_id)?;
         read::check(&request)?;
         self.shared.state.read().await.current()?;
         let place = self.shared.reads.place().await?;
         let (out, stream) = mpsc::channel(read::QUEUE);
-        let reader = read::Reader::for_client(self.shared.clone(), &out, room);
+        let reader = read::Reader::new(self.shared.clone(), &out, room);
         tokio::spawn(read::read(reader, request, out, place, self.read_limit));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
@@ -357,7 +267,7 @@ impl P4Runtime for Service {
     ) -> Result<Response<CapabilitiesResponse>, Status> {
         let device_id = request.into_inner().device_id;
         if device_id != 0 {
-            self.shared.clients().arbiter.check_device(device_id)?;
+            self.shared.check_device(device_id)?;
         }
         let p4runtime_api_version = API_VERSION.to_owned();
         Ok(Response::new(CapabilitiesResponse {

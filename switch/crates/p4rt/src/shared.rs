@@ -2,21 +2,23 @@
 //! What all calls of the server share: the device, the configs, the clients, the digests.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use device::{DeviceGone, DeviceHandle};
 use tokio::sync::{watch, Semaphore};
 use tokio::task::JoinError;
 use tonic::Status;
-use v1model::{Nanos, Pipeline, BUDGET_BYTES};
+use v1model::{Nanos, Pipeline};
 
 use crate::clients::Clients;
 use crate::clock::Clock;
 use crate::config::{Context, Loaded, State};
 use crate::digests::Digests;
 use crate::error::NO_PIPELINE;
+use crate::proto::p4rt::Uint128;
 use crate::read::{self, Room};
+use crate::server::ServerOptions;
 
 /// The one instance of the server's state.
 pub struct Shared {
@@ -34,7 +36,7 @@ pub struct Shared {
     /// The clock of the digest lists and of the timestamps in messages.
     pub clock: Clock,
     /// Memory that a program may take.
-    program_bytes: AtomicU64,
+    pub program_bytes: u64,
     /// How often the options or the link state of any port changed.
     pub port_changes: watch::Sender<u64>,
     /// The reads that are under way.
@@ -46,31 +48,22 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub fn new(device_id: u64, cpu_port: Option<u32>, handle: DeviceHandle, clock: Clock) -> Self {
+    pub fn new(options: &ServerOptions, handle: DeviceHandle, clock: Clock) -> Self {
         Self {
-            cpu_port,
+            cpu_port: options.cpu_port,
             handle,
             state: Arc::default(),
-            clients: Mutex::new(Clients::new(device_id)),
+            clients: Mutex::new(Clients::new(options.device_id)),
             digests: Arc::default(),
             running: RwLock::new(None),
             packet_ins_lost: AtomicU64::new(0),
             clock,
-            program_bytes: AtomicU64::new(BUDGET_BYTES),
+            program_bytes: options.program_bytes,
             port_changes: watch::Sender::new(0),
             reads: Arc::default(),
             loading: Arc::default(),
             collecting: Arc::new(Semaphore::new(read::COLLECTING)),
         }
-    }
-
-    /// Memory that a program may take.
-    pub fn program_bytes(&self) -> u64 {
-        self.program_bytes.load(Ordering::Relaxed)
-    }
-
-    pub fn set_program_bytes(&self, bytes: u64) {
-        self.program_bytes.store(bytes, Ordering::Relaxed);
     }
 
     pub fn clients(&self) -> MutexGuard<'_, Clients> {
@@ -83,6 +76,32 @@ impl Shared {
 
     pub fn digests_arc(&self) -> Arc<Mutex<Digests>> {
         self.digests.clone()
+    }
+
+    /// # Errors
+    /// NOT_FOUND for another device. In virtual time there is one caller, and no other device.
+    pub fn check_device(&self, device_id: u64) -> Result<(), Status> {
+        match self.clock.is_virtual() {
+            true => Ok(()),
+            false => self.clients().arbiter.check_device(device_id),
+        }
+    }
+
+    /// # Errors
+    /// As [`crate::arbitration::Arbiter::check_primary`]; in virtual time the one caller is always primary.
+    pub fn check_primary(
+        &self,
+        device_id: u64,
+        role: &str,
+        election_id: Option<&Uint128>,
+    ) -> Result<(), Status> {
+        match self.clock.is_virtual() {
+            true => Ok(()),
+            false => self
+                .clients()
+                .arbiter
+                .check_primary(device_id, role, election_id),
+        }
     }
 
     pub fn running(&self) -> Option<Arc<Loaded>> {
@@ -140,10 +159,8 @@ impl Shared {
         f: impl FnOnce(&Pipeline, Nanos) -> R + Send + 'static,
     ) -> Result<R, Status> {
         if let Some(pipeline) = &context.pipeline {
-            return Ok(f(
-                &pipeline.lock().unwrap_or_else(PoisonError::into_inner),
-                0,
-            ));
+            let saved = pipeline.lock().unwrap_or_else(PoisonError::into_inner);
+            return Ok(f(&saved.0, 0));
         }
         let answer = self
             .handle

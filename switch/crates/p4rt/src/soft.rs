@@ -4,16 +4,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use bytes::Bytes;
-use device::{CloneSession, MulticastGroup};
-
 use crate::binding::Binding;
-use crate::entity::one_shot::OneShot;
-use crate::entity::profile::WatchedGroup;
+use crate::entity::profile::{OneShot, WatchedGroup};
 use crate::proto::p4rt::digest_entry::Config;
-use crate::proto::p4rt::{
-    ActionProfileGroup, CloneSessionEntry, MulticastGroupEntry, ValueSetMember,
-};
+use crate::proto::p4rt::*;
+use bytes::Bytes;
 
 /// What a table entry carries for its client alone.
 #[derive(Debug, Clone, Default)]
@@ -48,18 +43,15 @@ pub struct Soft {
     pub groups: BTreeMap<(u32, u32), Group>,
     /// Entries that are one-shots, by P4Info action profile id.
     pub one_shots: HashMap<u32, usize>,
-    /// Members that clients made by themselves, by P4Info action profile id.
-    pub members: HashMap<u32, usize>,
-    /// As written, and what it means for the device.
-    pub multicast: BTreeMap<u32, (MulticastGroupEntry, MulticastGroup)>,
-    pub clones: BTreeMap<u32, (CloneSessionEntry, CloneSession)>,
+    pub multicast: BTreeMap<u32, MulticastGroupEntry>,
+    pub clones: BTreeMap<u32, CloneSessionEntry>,
     /// By P4Info value set id.
     pub value_sets: BTreeMap<u32, Vec<ValueSetMember>>,
     /// Digests that are switched on, by P4Info digest id.
     pub digests: BTreeMap<u32, Config>,
     /// Ports that are down, for groups whose members watch a port.
     pub ports_down: HashSet<u32>,
-    pub next_hidden_id: u32,
+    last_hidden_id: u32,
 }
 
 impl Soft {
@@ -86,34 +78,33 @@ impl Soft {
         !self.extras.is_empty()
     }
 
-    /// Groups that clients made in an action profile, by its P4Info id.
-    pub fn groups_of(&self, profile: u32) -> usize {
-        self.groups
-            .range((profile, 0)..=(profile, u32::MAX))
-            .count()
+    /// How many entries of an action profile, by its P4Info id, are one-shots.
+    pub fn one_shots(&self, profile: u32) -> usize {
+        self.one_shots.get(&profile).copied().unwrap_or(0)
     }
 
-    /// Is an action profile programmed by one-shots?
-    pub fn takes_one_shots(&self, profile: u32) -> bool {
-        self.one_shots.get(&profile).is_some_and(|count| *count > 0)
+    /// An id for a member or group of a one-shot. No client sees it: while a profile has one-shots, all its members and
+    /// groups are theirs.
+    pub fn hidden_id(&mut self, is_used: impl Fn(u32) -> bool) -> u32 {
+        loop {
+            self.last_hidden_id = self.last_hidden_id.wrapping_add(1).max(1);
+            if !is_used(self.last_hidden_id) {
+                return self.last_hidden_id;
+            }
+        }
     }
 
     pub fn extras(&self) -> impl Iterator<Item = &Arc<Extra>> {
         self.extras.values()
     }
-}
 
-impl Soft {
     /// Another program runs with the same entries: what it does not know is forgotten.
     pub fn keep_known(&mut self, binding: &Binding) {
+        let has_profile = |id: &u32| binding.profiles.get(*id).is_ok();
         self.defaults
             .retain(|id, _| binding.tables.get(*id).is_ok());
-        self.groups
-            .retain(|(profile, _), _| binding.profiles.get(*profile).is_ok());
-        self.one_shots
-            .retain(|id, _| binding.profiles.get(*id).is_ok());
-        self.members
-            .retain(|id, _| binding.profiles.get(*id).is_ok());
+        self.groups.retain(|(profile, _), _| has_profile(profile));
+        self.one_shots.retain(|profile, _| has_profile(profile));
         self.value_sets
             .retain(|id, _| binding.value_sets.get(*id).is_ok());
         self.digests

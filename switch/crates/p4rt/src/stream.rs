@@ -4,22 +4,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tonic::{Code, Status, Streaming};
+use tonic::{Status, Streaming};
 
-use crate::access::Access;
 use crate::arbitration::{StreamId, OBSERVER_ROLE};
-use crate::error::{quote, refusal, refuse, short, Refusal, NO_PIPELINE};
+use crate::config::Loaded;
+use crate::error::{code, in_range, quote, refusal, refuse, short, Checked, NO_PIPELINE};
 use crate::proto::p4rt::stream_error::Details;
 use crate::proto::p4rt::stream_message_request::Update as Incoming;
 use crate::proto::p4rt::stream_message_response::Update as Outgoing;
-use crate::proto::p4rt::{
-    DigestListAck, DigestListAckError, PacketOut, PacketOutError, Role, StreamError,
-    StreamMessageRequest, StreamOtherError,
-};
-use crate::shared::{gone, Shared};
+use crate::proto::p4rt::*;
+use crate::shared::Shared;
+use crate::tls::Access;
 
 /// Longest frame of a packet-out, header included.
-const MAX_FRAME_BYTES: usize = 65_535;
+const MAX_FRAME_BYTES: u32 = 65_535;
 /// A stream that has not sent an arbitration by then is ended.
 const FIRST: Duration = Duration::from_secs(30);
 
@@ -82,7 +80,7 @@ pub async fn handle(
     id: StreamId,
     message: StreamMessageRequest,
 ) -> Result<(), Status> {
-    match message.update {
+    let (refused, details) = match message.update {
         Some(Incoming::Arbitration(update)) => {
             // Waits for updates that are being applied: they belong to the present primary.
             let _gate = shared.state.write().await;
@@ -92,119 +90,86 @@ pub async fn handle(
             if !was && clients.arbiter.is_primary(id) {
                 shared.digests().new_client();
             }
-            clients.tell(notices);
-            Ok(())
+            clients.notify(notices);
+            return Ok(());
         }
         Some(Incoming::Packet(packet)) => {
-            if let Err(refusal) = packet_out(shared, id, &packet).await {
-                let details = Details::PacketOut(PacketOutError {
-                    packet_out: Some(packet),
-                });
-                report(shared, id, refusal, details);
-            }
-            Ok(())
+            let refused = packet_out(shared, id, &packet).await;
+            let packet_out = Some(packet);
+            (refused, Details::PacketOut(PacketOutError { packet_out }))
         }
         Some(Incoming::DigestAck(ack)) => {
-            if let Err(refusal) = digest_ack(shared, id, &ack) {
-                let details = Details::DigestListAck(DigestListAckError {
-                    digest_list_ack: Some(ack),
-                });
-                report(shared, id, refusal, details);
-            }
-            Ok(())
+            let refused = digest_ack(shared, id, &ack);
+            let digest_list_ack = Some(ack);
+            (
+                refused,
+                Details::DigestListAck(DigestListAckError { digest_list_ack }),
+            )
         }
         Some(Incoming::Other(other)) => {
-            let refusal = refusal!(
-                unimplemented,
-                "messages of the type {} are not supported",
-                quote(&other.type_url)
+            let kind = quote(&other.type_url);
+            let refused = refusal!(
+                Unimplemented,
+                "messages of the type {kind} are not supported"
             );
-            report(
-                shared,
-                id,
-                refusal,
-                Details::Other(StreamOtherError { other: Some(other) }),
-            );
-            Ok(())
+            let other = Some(other);
+            (Err(refused), Details::Other(StreamOtherError { other }))
         }
         None => {
-            let refusal = Refusal::invalid(
-                "the stream message is empty; known: arbitration, packet, digest_ack",
-            );
-            report(
-                shared,
-                id,
-                refusal,
+            let refused =
+                refusal!("the stream message is empty; known: arbitration, packet, digest_ack");
+            (
+                Err(refused),
                 Details::Other(StreamOtherError { other: None }),
-            );
-            Ok(())
-        }
-    }
-}
-
-fn report(shared: &Shared, id: StreamId, refusal: Refusal, details: Details) {
-    let error = StreamError {
-        canonical_code: refusal.code as i32,
-        message: refusal.message,
-        details: Some(details),
-        ..Default::default()
-    };
-    shared.clients().send(id, Outgoing::Error(error));
-}
-
-fn check_primary(shared: &Shared, id: StreamId, what: &str) -> Result<(), Refusal> {
-    let arbiter = &shared.clients().arbiter;
-    match arbiter.is_primary(id) {
-        true => Ok(()),
-        false => Err(refusal!(
-            denied,
-            "{} (only the primary may send {what})",
-            arbiter.why_not_primary(id)
-        )),
-    }
-}
-
-async fn packet_out(shared: &Shared, id: StreamId, packet: &PacketOut) -> Result<(), Refusal> {
-    check_primary(shared, id, "a packet-out")?;
-    let loaded = shared
-        .running()
-        .ok_or_else(|| Refusal::new(Code::FailedPrecondition, NO_PIPELINE))?;
-    let frame = match &loaded.binding.packet_out {
-        Some(header) => header
-            .encode(&packet.metadata, &packet.payload)
-            .map_err(|e| Refusal::invalid(e.message))?,
-        None if packet.metadata.is_empty() => packet.payload.to_vec(),
-        None => {
-            refuse!(
-                invalid,
-                "metadata is given, but P4Info has no packet_out header"
             )
         }
     };
-    if frame.len() > MAX_FRAME_BYTES {
-        refuse!(
-            invalid,
-            "the packet has {} bytes; at most {MAX_FRAME_BYTES} are allowed",
-            frame.len()
-        );
+    if let Err(refusal) = refused {
+        let error = StreamError {
+            canonical_code: code(&refusal) as i32,
+            message: refusal.message,
+            details: Some(details),
+            ..Default::default()
+        };
+        shared.clients().send(id, Outgoing::Error(error));
     }
-    let sent = shared
-        .handle
-        .call(move |device, now| device.packet_out(now, &frame))
-        .await;
-    sent.map_err(|e| Refusal::new(Code::Unavailable, gone(e).message()))
+    Ok(())
 }
 
-fn digest_ack(shared: &Shared, id: StreamId, ack: &DigestListAck) -> Result<(), Refusal> {
-    check_primary(shared, id, "a digest acknowledgement")?;
-    let loaded = shared
-        .running()
-        .ok_or_else(|| Refusal::new(Code::FailedPrecondition, NO_PIPELINE))?;
-    loaded
-        .binding
-        .digests
-        .get(ack.digest_id)
-        .map_err(|e| Refusal::invalid(e.message))?;
+/// The program that a primary's message is for.
+///
+/// # Errors
+/// PERMISSION_DENIED for any other client, FAILED_PRECONDITION when there is none.
+fn program(shared: &Shared, id: StreamId, what: &str) -> Checked<Arc<Loaded>> {
+    let arbiter = &shared.clients().arbiter;
+    if !arbiter.is_primary(id) {
+        let why = arbiter.why_not_primary(id);
+        refuse!(PermissionDenied, "{why} (only the primary may send {what})");
+    }
+    let loaded = shared.running();
+    loaded.ok_or_else(|| refusal!(FailedPrecondition, "{NO_PIPELINE}"))
+}
+
+async fn packet_out(shared: &Shared, id: StreamId, packet: &PacketOut) -> Checked {
+    let loaded = program(shared, id, "a packet-out")?;
+    let frame = match &loaded.binding.packet_out {
+        Some(header) => header
+            .encode(&packet.metadata, &packet.payload)
+            .map_err(|e| refusal!("{e}"))?,
+        None if packet.metadata.is_empty() => packet.payload.to_vec(),
+        None => refuse!("metadata is given, but P4Info has no packet_out header"),
+    };
+    in_range("bytes of the packet", frame.len(), 0..=MAX_FRAME_BYTES)?;
+    let call = shared
+        .handle
+        .call(move |device, now| device.packet_out(now, &frame));
+    call.await.map_err(|e| refusal!(FailedPrecondition, "{e}"))
+}
+
+fn digest_ack(shared: &Shared, id: StreamId, ack: &DigestListAck) -> Checked {
+    let loaded = program(shared, id, "a digest acknowledgement")?;
+    let digest = loaded.binding.digests.get(ack.digest_id);
+    digest.map_err(|e| refusal!("{e}"))?;
     shared.digests().ack(ack.digest_id, ack.list_id);
     Ok(())
 }

@@ -5,11 +5,11 @@ use std::any::Any;
 use std::sync::{Mutex, PoisonError};
 
 use device::{Device, Replication};
-use v1model::{ControlError, Nanos, Pipeline};
+use v1model::{Nanos, Pipeline};
 
 use crate::binding::Binding;
 use crate::digests::Digests;
-use crate::error::Refusal;
+use crate::error::{refusal, Checked, NO_PIPELINE};
 use crate::proto::p4rt::digest_entry::Config;
 use crate::soft::Soft;
 
@@ -29,7 +29,7 @@ pub enum Forwarding<'a> {
         /// What is no longer needed, to be dropped where no packets wait.
         old: &'a mut Vec<Box<dyn Any + Send>>,
     },
-    Saved(&'a mut Pipeline),
+    Saved(&'a mut Pipeline, &'a mut Replication),
 }
 
 impl Target<'_> {
@@ -37,19 +37,19 @@ impl Target<'_> {
     ///
     /// # Errors
     /// FAILED_PRECONDITION when the device has no pipeline.
-    pub fn parts(&mut self) -> Result<(&mut Pipeline, &mut Soft), Refusal> {
+    pub fn parts(&mut self) -> Checked<(&mut Pipeline, &mut Soft)> {
         let pipeline = match &mut self.state {
-            Forwarding::Running { device, .. } => {
-                device.pipeline_mut().ok_or_else(Refusal::no_pipeline)?
-            }
-            Forwarding::Saved(pipeline) => pipeline,
+            Forwarding::Running { device, .. } => device
+                .pipeline_mut()
+                .ok_or_else(|| refusal!(FailedPrecondition, "{NO_PIPELINE}"))?,
+            Forwarding::Saved(pipeline, _) => pipeline,
         };
         Ok((pipeline, self.soft))
     }
 
     /// # Errors
     /// As `parts`.
-    pub fn pipeline(&mut self) -> Result<&mut Pipeline, Refusal> {
+    pub fn pipeline(&mut self) -> Checked<&mut Pipeline> {
         Ok(self.parts()?.0)
     }
 
@@ -63,7 +63,7 @@ impl Target<'_> {
     pub fn has_port(&self, port: u32) -> bool {
         match &self.state {
             Forwarding::Running { device, .. } => device.port(port).is_some(),
-            Forwarding::Saved(_) => true,
+            Forwarding::Saved(..) => true,
         }
     }
 
@@ -74,17 +74,11 @@ impl Target<'_> {
         }
     }
 
-    /// Changes multicast groups and clone sessions of the running device.
-    ///
-    /// # Errors
-    /// The device's refusal.
-    pub fn replicate(
-        &mut self,
-        change: impl FnOnce(&mut Replication) -> Result<(), ControlError>,
-    ) -> Result<(), Refusal> {
+    /// The multicast groups and clone sessions.
+    pub fn replication(&mut self) -> &mut Replication {
         match &mut self.state {
-            Forwarding::Running { device, .. } => Ok(change(device.replication_mut())?),
-            Forwarding::Saved(_) => Ok(()),
+            Forwarding::Running { device, .. } => device.replication_mut(),
+            Forwarding::Saved(_, replication) => replication,
         }
     }
 }

@@ -7,17 +7,33 @@ use std::time::Duration;
 use tonic::codegen::http::Extensions;
 use tonic::transport::server::TlsConnectInfo;
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
-use tonic::Status;
+use tonic::{Request, Status};
 use x509_cert::der::oid::db::rfc4519::ORGANIZATIONAL_UNIT_NAME;
 use x509_cert::der::Decode;
 
-use crate::access::Access;
 use crate::connections::Connection;
 
 /// A client that has not finished its handshake by then is cut off.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The organizational unit of a client certificate that may only read.
 const OBSERVER_UNIT: &[u8] = b"observer";
+
+/// Put into a request's extensions by whoever checks certificates; without one a client may do everything.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Access {
+    /// Reads and writes.
+    #[default]
+    Full,
+    /// Reads only: a client certificate with the organizational unit `observer`.
+    ReadOnly,
+}
+
+impl Access {
+    /// Of the client that sent this request.
+    pub fn from_request<T>(request: &Request<T>) -> Access {
+        request.extensions().get().copied().unwrap_or_default()
+    }
+}
 
 /// What the server shows and whom it takes; all in PEM.
 #[derive(Clone)]

@@ -2,31 +2,32 @@
 //! The service `fairlane.v1.Switch`: one packet's way through the pipeline, of a frame that the client gives, or of the
 //! next real ones. It changes nothing, so every client may call it, observers too.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use device::live_trace::{Filter, LiveTrace};
 use device::trace::Trace;
-use prost_types::Struct;
-use serde_json::{json, Map, Value};
+use prost_types::value::Kind;
+use prost_types::{ListValue, Struct, Value};
+use serde::de::DeserializeOwned;
+use serde::Deserialize;
+use serde_json::{json, Map, Number, Value as Json};
 use tokio::sync::{mpsc, Mutex};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 use v1model::trace::Tracer;
 
 use crate::config::{self, Loaded};
-use crate::error::{quote, NO_PIPELINE};
+use crate::error::{in_range, status, NO_PIPELINE};
 use crate::proto::own::switch_server::Switch;
 use crate::shared::{discard, gone, Shared};
-use crate::structs;
 
 /// Longest frame.
 const FRAME_BYTES_MAX: usize = 9_216;
 /// Packets of one live trace.
-const COUNT_MAX: i64 = 1_000;
+const COUNT_MAX: u32 = 1_000;
 /// A live trace ends after so long, whatever came.
-const TIMEOUT_MAX_S: i64 = 3_600;
+const TIMEOUT_MAX_S: u32 = 3_600;
 
 /// The service over what the P4Runtime server shares.
 pub struct Service {
@@ -50,10 +51,8 @@ impl Service {
 
     /// A tracer of the program that runs: the one that was kept, if it still does.
     async fn tracer(&self, kept: Option<Kept>) -> Result<Kept, Status> {
-        let loaded = self
-            .shared
-            .running()
-            .ok_or_else(|| Status::failed_precondition(NO_PIPELINE))?;
+        let loaded = self.shared.running();
+        let loaded = loaded.ok_or_else(|| Status::failed_precondition(NO_PIPELINE))?;
         if let Some(kept) = kept.filter(|(of, _)| Arc::ptr_eq(of, &loaded)) {
             return Ok(kept);
         }
@@ -75,10 +74,8 @@ impl Switch for Service {
     type TraceLiveStream = ReceiverStream<Result<Struct, Status>>;
 
     async fn trace(&self, request: Request<Struct>) -> Result<Response<Struct>, Status> {
-        let mut keys = structs::decode(request.into_inner());
-        let port = needed(port_of(&mut keys, "ingress_port")?, "ingress_port")?;
-        let frame = frame_of(&mut keys)?;
-        nothing_else(&keys, "ingress_port, frame")?;
+        let given: OneFrame = read(request)?;
+        let (port, frame) = (given.ingress_port, frame_of(&given.frame)?);
         let mut kept = self.kept.lock().await;
         let (loaded, mut tracer) = self.tracer(kept.take()).await?;
         let call = self.shared.handle.call(move |device, _| {
@@ -105,15 +102,11 @@ impl Switch for Service {
         &self,
         request: Request<Struct>,
     ) -> Result<Response<Self::TraceLiveStream>, Status> {
-        let mut keys = structs::decode(request.into_inner());
-        let count = integer(&mut keys, "count", 1, COUNT_MAX)?.unwrap_or(1) as u32;
-        let timeout_s = integer(&mut keys, "timeout_s", 1, TIMEOUT_MAX_S)?.unwrap_or(60);
-        let filter = match keys.shift_remove("match") {
-            None => Filter::default(),
-            Some(Value::Object(fields)) => filter_of(fields)?,
-            Some(other) => return Err(bad(format!("match: {other} is no object"))),
-        };
-        nothing_else(&keys, "count, timeout_s, match")?;
+        let given: NextFrames = read(request)?;
+        let count = in_range("count", given.count, 1..=COUNT_MAX).map_err(status)?;
+        let timeout_s = in_range("timeout_s", given.timeout_s, 1..=TIMEOUT_MAX_S);
+        let timeout = Duration::from_secs(timeout_s.map_err(status)?.into());
+        let filter = given.filter;
         let permit = self.live.clone().try_acquire_owned().map_err(|_| {
             Status::resource_exhausted("another live trace is on; one at a time is possible")
         })?;
@@ -132,7 +125,7 @@ impl Switch for Service {
         let (out, stream) = mpsc::channel(16);
         tokio::spawn(async move {
             let _permit = permit;
-            let timeout = tokio::time::sleep(Duration::from_secs(timeout_s as u64));
+            let timeout = tokio::time::sleep(timeout);
             tokio::pin!(timeout);
             loop {
                 let trace = tokio::select! {
@@ -160,84 +153,106 @@ impl Switch for Service {
 fn message(trace: &Trace) -> Result<Struct, Status> {
     let json = serde_json::to_value(trace)
         .map_err(|e| Status::internal(format!("the trace cannot be written: {e}")))?;
-    Ok(structs::encode(json!({ "trace": json })))
+    Ok(encode(json!({ "trace": json })))
 }
 
-fn bad(text: impl Into<String>) -> Status {
-    Status::invalid_argument(text)
+/// The request of `Trace`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OneFrame {
+    ingress_port: u32,
+    /// Hexadecimal digits.
+    frame: String,
 }
 
-fn nothing_else(keys: &Map<String, Value>, known: &str) -> Result<(), Status> {
-    match keys.keys().next() {
-        None => Ok(()),
-        Some(key) => Err(bad(format!("unknown key {}; known: {known}", quote(key)))),
-    }
+/// The request of `TraceLive`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct NextFrames {
+    count: u32,
+    timeout_s: u32,
+    #[serde(rename = "match")]
+    filter: Filter,
 }
 
-fn needed<T>(value: Option<T>, key: &str) -> Result<T, Status> {
-    value.ok_or_else(|| bad(format!("{key} is missing")))
-}
-
-fn integer(
-    keys: &mut Map<String, Value>,
-    key: &str,
-    low: i64,
-    high: i64,
-) -> Result<Option<i64>, Status> {
-    let Some(value) = keys.shift_remove(key) else {
-        return Ok(None);
-    };
-    match value.as_i64() {
-        Some(n) if (low..=high).contains(&n) => Ok(Some(n)),
-        _ => Err(bad(format!(
-            "{key}: {value} is no integer from {low} to {high}"
-        ))),
-    }
-}
-
-fn port_of(keys: &mut Map<String, Value>, key: &str) -> Result<Option<u32>, Status> {
-    let port = integer(keys, key, 0, i64::from(device::config::PORT_MAX))?;
-    Ok(port.map(|p| p as u32))
-}
-
-fn frame_of(keys: &mut Map<String, Value>) -> Result<Vec<u8>, Status> {
-    let value = needed(keys.shift_remove("frame"), "frame")?;
-    let text = value.as_str().unwrap_or_default();
-    let digit = |byte: &u8| (*byte as char).to_digit(16);
-    let digits: Option<Vec<u32>> = text.as_bytes().iter().map(digit).collect();
-    let bytes = text.len() / 2;
-    match digits {
-        Some(digits) if text.len().is_multiple_of(2) && (1..=FRAME_BYTES_MAX).contains(&bytes) => {
-            let pairs = digits.chunks_exact(2);
-            Ok(pairs.map(|pair| (pair[0] * 16 + pair[1]) as u8).collect())
+impl Default for NextFrames {
+    fn default() -> NextFrames {
+        NextFrames {
+            count: 1,
+            timeout_s: 60,
+            filter: Filter::default(),
         }
-        _ => Err(bad(format!(
-            "frame: 1 to {FRAME_BYTES_MAX} bytes as hexadecimal digits are expected"
-        ))),
     }
 }
 
-fn filter_of(mut keys: Map<String, Value>) -> Result<Filter, Status> {
-    let mut address = |key: &str| -> Result<Option<IpAddr>, Status> {
-        let Some(value) = keys.shift_remove(key) else {
-            return Ok(None);
-        };
-        let address = value.as_str().and_then(|text| text.parse().ok());
-        let text = || bad(format!("match: {key}: {value} is no IP address"));
-        address.ok_or_else(text).map(Some)
+/// # Errors
+/// INVALID_ARGUMENT with the key, and what is expected there.
+fn read<T: DeserializeOwned>(request: Request<Struct>) -> Result<T, Status> {
+    let json = Json::Object(decode(request.into_inner()));
+    serde_path_to_error::deserialize(json).map_err(|e| Status::invalid_argument(e.to_string()))
+}
+
+fn frame_of(text: &str) -> Result<Vec<u8>, Status> {
+    let digits = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
+    let bytes: Option<Vec<u8>> = (0..text.len()).step_by(2).map(digits).collect();
+    let bytes = bytes.filter(|bytes| (1..=FRAME_BYTES_MAX).contains(&bytes.len()));
+    bytes.ok_or_else(|| {
+        Status::invalid_argument(format!(
+            "frame: 1 to {FRAME_BYTES_MAX} bytes as hexadecimal digits are expected"
+        ))
+    })
+}
+
+/// A JSON object as a message; anything else is an empty one.
+fn encode(json: Json) -> Struct {
+    match value(json).kind {
+        Some(Kind::StructValue(message)) => message,
+        _ => Struct::default(),
+    }
+}
+
+fn value(json: Json) -> Value {
+    let kind = match json {
+        Json::Null => Kind::NullValue(0),
+        Json::Bool(b) => Kind::BoolValue(b),
+        Json::Number(n) => Kind::NumberValue(n.as_f64().unwrap_or_default()),
+        Json::String(s) => Kind::StringValue(s),
+        Json::Array(all) => Kind::ListValue(ListValue {
+            values: all.into_iter().map(value).collect(),
+        }),
+        Json::Object(all) => Kind::StructValue(Struct {
+            fields: all.into_iter().map(|(k, v)| (k, value(v))).collect(),
+        }),
     };
-    let (src, dst) = (address("src")?, address("dst")?);
-    let port = |keys: &mut Map<String, Value>, key| -> Result<Option<u16>, Status> {
-        Ok(integer(keys, key, 0, 65_535)?.map(|p| p as u16))
-    };
-    let filter = Filter {
-        ingress_port: port_of(&mut keys, "ingress_port")?,
-        src,
-        dst,
-        protocol: integer(&mut keys, "protocol", 0, 255)?.map(|p| p as u8),
-        sport: port(&mut keys, "sport")?,
-        dport: port(&mut keys, "dport")?,
-    };
-    nothing_else(&keys, "ingress_port, src, dst, protocol, sport, dport")?;
-    Ok(filter)
+    Value { kind: Some(kind) }
+}
+
+/// A message as JSON; whole numbers are integers.
+fn decode(message: Struct) -> Map<String, Json> {
+    let fields = message.fields.into_iter();
+    fields.map(|(key, value)| (key, json_of(value))).collect()
+}
+
+fn json_of(value: Value) -> Json {
+    match value.kind {
+        None | Some(Kind::NullValue(_)) => Json::Null,
+        Some(Kind::BoolValue(b)) => b.into(),
+        Some(Kind::NumberValue(n)) if n.fract() == 0.0 && n.abs() < 9e15 => (n as i64).into(),
+        Some(Kind::NumberValue(n)) => Number::from_f64(n).map_or(Json::Null, Into::into),
+        Some(Kind::StringValue(s)) => s.into(),
+        Some(Kind::ListValue(all)) => all.values.into_iter().map(json_of).collect(),
+        Some(Kind::StructValue(s)) => decode(s).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_comes_back() {
+        let json = serde_json::json!({"a": [1, 2.5, null, "x", true, {"b": -3}], "c": {}});
+        let back = Json::Object(decode(encode(json.clone())));
+        assert_eq!(back, json);
+    }
 }

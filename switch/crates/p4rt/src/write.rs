@@ -12,8 +12,8 @@ use tonic::Status;
 
 use crate::binding::Binding;
 use crate::config::State;
-use crate::entity::{self, Op};
-use crate::error::{batch_status, refusal, MetadataRoom, Refusal};
+use crate::entity::{Op, Planner};
+use crate::error::{batch_status, clip, refusal, Checked, MetadataRoom, TEXT_BYTES};
 use crate::proto::p4rt::write_request::Atomicity;
 use crate::proto::p4rt::{Update, WriteRequest, WriteResponse};
 use crate::shared::{gone, Shared};
@@ -32,8 +32,6 @@ pub const UPDATES: u32 = 4;
 const RESULT_BYTES: usize = 128;
 /// Refusals whose texts are kept: more than an answer has room for.
 const TEXTS: usize = 4_096;
-
-type Results = Vec<Result<(), Refusal>>;
 
 /// What a WriteRequest takes at most while it is served: updates are decoded one after another.
 ///
@@ -55,7 +53,7 @@ pub fn weigh(message: &[u8], most: usize) -> Result<usize, Refused> {
     Ok(results + longest)
 }
 
-/// The updates of a Write that were not looked at yet.
+/// The updates of a Write that were not looked at yet; each is decoded when it is its turn.
 enum Updates {
     /// In a caller's own message.
     Decoded(std::vec::IntoIter<Update>),
@@ -63,43 +61,36 @@ enum Updates {
     Wire(Bytes),
 }
 
-/// One of them.
-enum One {
-    Decoded(Box<Update>),
-    Wire(Bytes),
-}
-
 impl Updates {
-    /// The next one with its bytes on the wire, 0 where they are not known.
-    fn next(&mut self) -> Option<(One, usize)> {
-        let rest = match self {
-            Updates::Decoded(updates) => {
-                let update = Box::new(updates.next()?);
-                return Some((One::Decoded(update), 0));
-            }
-            Updates::Wire(rest) => rest,
-        };
-        loop {
-            let field = Fields(rest).next()?.ok()?; // the gate has read it to its end
-            let (number, bytes) = (field.number, field.whole.len());
-            let value = rest.slice_ref(field.value.unwrap_or_default());
-            rest.advance(bytes);
-            if number == UPDATES {
-                return Some((One::Wire(value), bytes));
-            }
+    /// Bytes on the wire, 0 where they are not known.
+    fn bytes(&self) -> usize {
+        match self {
+            Updates::Decoded(_) => 0,
+            Updates::Wire(rest) => rest.len(),
         }
     }
 }
 
-impl One {
-    /// # Errors
-    /// INVALID_ARGUMENT when it is none.
-    fn decode(self) -> Result<Update, Refusal> {
-        match self {
-            One::Decoded(update) => Ok(*update),
-            // Out of a slice, so that its texts are copies: else an entry would keep all of the request.
-            One::Wire(bytes) => Update::decode(&bytes[..])
-                .map_err(|e| refusal!(invalid, "the update is malformed: {e}")),
+impl Iterator for Updates {
+    type Item = Checked<Update>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = match self {
+            Updates::Decoded(updates) => return updates.next().map(Ok),
+            Updates::Wire(rest) => rest,
+        };
+        loop {
+            let field = Fields(rest).next()?.ok()?; // the gate has read it to its end
+            let bytes = field.whole.len();
+            // Out of a slice, so that its texts are copies: else an entry would hold all of the request.
+            let update = (field.number == UPDATES).then(|| {
+                let update = Update::decode(field.value.unwrap_or_default());
+                update.map_err(|e| refusal!("the update is malformed: {e}"))
+            });
+            rest.advance(bytes);
+            if update.is_some() {
+                return update;
+            }
         }
     }
 }
@@ -115,7 +106,13 @@ pub async fn write(
     wire: Option<Bytes>,
     metadata: MetadataRoom,
 ) -> Result<WriteResponse, Status> {
-    check(&shared, &request)?;
+    check_sender(&shared, &request)?;
+    if request.atomicity() != Atomicity::ContinueOnError {
+        let name = request.atomicity().as_str_name();
+        return Err(Status::unimplemented(format!(
+            "atomicity {name} is not supported; only CONTINUE_ON_ERROR is"
+        )));
+    }
     let updates = match wire {
         Some(message) => Updates::Wire(message),
         None => Updates::Decoded(std::mem::take(&mut request.updates).into_iter()),
@@ -124,119 +121,91 @@ pub async fn write(
     shared.finish("the write", batch).await
 }
 
-fn check(shared: &Shared, request: &WriteRequest) -> Result<(), Status> {
-    check_sender(shared, request)?;
-    if request.atomicity() != Atomicity::ContinueOnError {
-        return Err(Status::unimplemented(format!(
-            "atomicity {} is not supported; only CONTINUE_ON_ERROR is",
-            request.atomicity().as_str_name()
-        )));
-    }
-    Ok(())
-}
-
 /// # Errors
 /// NOT_FOUND, PERMISSION_DENIED for anyone but the primary.
 #[allow(deprecated)]
 pub fn check_sender(shared: &Shared, request: &WriteRequest) -> Result<(), Status> {
-    shared.clients().arbiter.check_primary(
-        request.device_id,
-        &request.role,
-        request.election_id.as_ref(),
-    )
+    let id = request.election_id.as_ref();
+    shared.check_primary(request.device_id, &request.role, id)
 }
 
 async fn apply_batch(
     shared: Arc<Shared>,
     request: WriteRequest,
-    mut updates: Updates,
+    updates: Updates,
     metadata: MetadataRoom,
 ) -> Result<WriteResponse, Status> {
     let mut state = shared.state.clone().write_owned().await;
     check_sender(&shared, &request)?; // the primary may have changed while this write waited
     let loaded = state.current()?.loaded.clone();
     state.writes += 1;
-    let mut batch = Batch::default();
+    // A long Write occupies no thread that serves others.
+    let is_long = updates.bytes() > PIECE_BYTES;
+    let mut batch = Batch {
+        updates,
+        results: Vec::new(),
+        refused: 0,
+    };
     loop {
-        let piece = Piece::next(&mut updates);
-        if piece.updates.is_empty() {
-            break;
-        }
-        let (checked, piece_bytes) = (loaded.clone(), piece.bytes);
-        let plan = move || batch.plan(&checked.binding, piece.updates);
-        // A long update keeps no thread that serves others.
+        let (done, checked) = (batch.results.len(), loaded.clone());
+        let plan = move || batch.plan(&checked.binding);
         let ops;
-        (batch, ops) = match piece_bytes > PIECE_BYTES {
+        (batch, ops) = match is_long {
             true => shared.aside("the write", plan).await?,
             false => plan(),
         };
+        if batch.results.len() == done {
+            break;
+        }
         (state, batch) = apply(&shared, state, batch, ops).await?;
     }
     batch_status("Write", &batch.results, metadata).map(|()| WriteResponse {})
 }
 
-/// Updates that are checked at a time.
-#[derive(Default)]
-struct Piece {
-    updates: Vec<One>,
-    /// On the wire.
-    bytes: usize,
-}
-
-impl Piece {
-    fn next(updates: &mut Updates) -> Piece {
-        let mut piece = Piece::default();
-        while piece.updates.len() < PIECE && piece.bytes < PIECE_BYTES {
-            let Some((update, bytes)) = updates.next() else {
-                break;
-            };
-            piece.updates.push(update);
-            piece.bytes += bytes;
-        }
-        piece
-    }
-}
-
-/// The checked updates with their places in the batch.
-type Ops = Vec<(usize, Op)>;
-
-/// What became of the updates so far.
-#[derive(Default)]
+/// The updates that are left, and what became of the others.
 struct Batch {
-    results: Results,
+    updates: Updates,
+    results: Vec<Checked>,
     refused: usize,
 }
 
 impl Batch {
-    fn plan(mut self, binding: &Binding, updates: Vec<One>) -> (Batch, Ops) {
-        let mut ops = Vec::with_capacity(updates.len());
-        for update in updates {
+    /// Checks the next updates.
+    fn plan(mut self, binding: &Binding) -> (Batch, Vec<Op>) {
+        let mut planner = Planner::new(binding);
+        let bytes = self.updates.bytes();
+        for _ in 0..PIECE {
+            if bytes - self.updates.bytes() >= PIECE_BYTES {
+                break;
+            }
+            let Some(update) = self.updates.next() else {
+                break;
+            };
             let index = self.results.len();
             self.results.push(Ok(()));
-            let mut add = |op| ops.push((index, op));
-            let decoded = update.decode();
-            let planned = decoded.and_then(|update| entity::plan(binding, &update, &mut add));
+            let planned = update.and_then(|update| planner.plan(index, &update));
             self.note(index, planned);
         }
-        (self, ops)
+        (self, planner.ops)
     }
 
-    fn apply(&mut self, ops: Ops, mut target: Target) {
-        for (index, op) in ops {
-            self.note(index, (op.apply)(&mut target));
+    fn apply(&mut self, ops: Vec<Op>, mut target: Target) {
+        for op in ops {
+            self.note(op.index, (op.apply)(&mut target));
         }
     }
 
     /// An update in several pieces reports its first error.
-    fn note(&mut self, index: usize, result: Result<(), Refusal>) {
+    fn note(&mut self, index: usize, result: Checked) {
         if self.results[index].is_err() {
             return;
         }
         self.results[index] = result.map_err(|mut refusal| {
             self.refused += 1;
-            if self.refused > TEXTS {
-                refusal.message = String::new();
-            }
+            let bytes = if self.refused > TEXTS { 0 } else { TEXT_BYTES };
+            refusal
+                .message
+                .truncate(clip(&refusal.message, bytes).len());
             refusal
         });
     }
@@ -246,22 +215,19 @@ async fn apply(
     shared: &Shared,
     mut state: OwnedRwLockWriteGuard<State>,
     mut batch: Batch,
-    ops: Ops,
+    ops: Vec<Op>,
 ) -> Result<(OwnedRwLockWriteGuard<State>, Batch), Status> {
     if let Some(saved) = &mut state.saved {
         if let Some(pipeline) = &mut saved.pipeline {
-            let pipeline = pipeline.get_mut().unwrap_or_else(PoisonError::into_inner);
-            let binding = &saved.loaded.binding;
-            let (soft, state) = (&mut saved.soft, Forwarding::Saved(pipeline));
-            batch.apply(
-                ops,
-                Target {
-                    binding,
-                    soft,
-                    state,
-                    now: 0,
-                },
-            );
+            let (pipeline, replication) =
+                pipeline.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let target = Target {
+                binding: &saved.loaded.binding,
+                soft: &mut saved.soft,
+                state: Forwarding::Saved(pipeline, replication),
+                now: 0,
+            };
+            batch.apply(ops, target);
         }
         return Ok((state, batch));
     }
@@ -275,22 +241,17 @@ async fn apply(
         let call = shared.handle.call(move |device, now| {
             let mut old = Vec::new();
             if let Some(running) = &mut state.running {
-                let (digests, old) = (&digests, &mut old);
-                let (binding, soft) = (&running.loaded.binding, &mut running.soft);
-                let state = Forwarding::Running {
-                    device,
-                    digests,
-                    old,
-                };
-                batch.apply(
-                    slice,
-                    Target {
-                        binding,
-                        soft,
-                        state,
-                        now,
+                let target = Target {
+                    binding: &running.loaded.binding,
+                    soft: &mut running.soft,
+                    state: Forwarding::Running {
+                        device,
+                        digests: &digests,
+                        old: &mut old,
                     },
-                );
+                    now,
+                };
+                batch.apply(slice, target);
             }
             (state, batch, old)
         });
@@ -300,14 +261,11 @@ async fn apply(
     }
 }
 
-fn next_slice(ops: &mut Peekable<impl Iterator<Item = (usize, Op)>>) -> Ops {
+fn next_slice(ops: &mut Peekable<std::vec::IntoIter<Op>>) -> Vec<Op> {
     let (mut slice, mut work) = (Vec::new(), 0);
-    while let Some((_, op)) = ops.peek() {
+    while let Some(op) = ops.next_if(|op| slice.is_empty() || work + op.work <= SLICE) {
         work += op.work;
-        if work > SLICE && !slice.is_empty() {
-            break;
-        }
-        slice.extend(ops.next());
+        slice.push(op);
     }
     slice
 }
@@ -318,22 +276,26 @@ mod tests {
 
     #[test]
     fn a_slice_holds_what_fits_between_two_packets() {
-        let array = |cells: u32| Op::new(1 + cells as usize / 32, |_: &mut Target| Ok(()));
+        let array = |cells: u32| Op {
+            index: 0,
+            work: 1 + cells as usize / 32,
+            apply: Box::new(|_: &mut Target| Ok(())),
+        };
         let works: Vec<u32> = vec![1, 1, 64, 5_000, 1, 3_000, 2_048, 32, 32, 32];
-        let ops = works.iter().map(|cells| (0, array(*cells)));
-        let mut ops = ops.peekable();
+        let ops: Vec<Op> = works.iter().map(|cells| array(*cells)).collect();
+        let mut ops = ops.into_iter().peekable();
         let mut slices = Vec::new();
         loop {
             let slice = next_slice(&mut ops);
             if slice.is_empty() {
                 break;
             }
-            let work: usize = slice.iter().map(|(_, op)| op.work).sum();
+            let work: usize = slice.iter().map(|op| op.work).sum();
             assert!(work <= SLICE || slice.len() == 1, "{work}");
             slices.push(slice.len());
         }
         assert_eq!(slices, [3, 1, 2, 4]);
-        let many = (0..1_000).map(|_| (0, array(1)));
-        assert_eq!(next_slice(&mut many.peekable()).len(), SLICE);
+        let many: Vec<Op> = (0..1_000).map(|_| array(1)).collect();
+        assert_eq!(next_slice(&mut many.into_iter().peekable()).len(), SLICE);
     }
 }

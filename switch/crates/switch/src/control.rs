@@ -115,7 +115,7 @@ fn spike_of(mut keys: Map<String, Value>) -> Result<Request, String> {
 }
 
 /// The options by name; an error names the key.
-fn change_of(keys: Map<String, Value>) -> Result<PortChange, String> {
+pub fn change_of(keys: Map<String, Value>) -> Result<PortChange, String> {
     // One by one, since the error of a whole object does not say which value is wrong.
     for (key, value) in &keys {
         let one = Value::Object(Map::from_iter([(key.clone(), value.clone())]));

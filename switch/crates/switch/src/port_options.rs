@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Options of one port on the command line: `2:rate=2Mbit,queue_packets=50`.
 
+use crate::control::change_of;
 use crate::options::parse_port;
 use crate::quantity;
-use device::{PortConfig, UnknownName};
+use device::PortConfig;
+use serde_json::{Map, Value};
 
 /// A port and its options.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,11 +16,8 @@ pub struct PortOptions {
     pub config: PortConfig,
 }
 
-const KEYS: &str =
-    "rate, link_layer, scheduler, queues, queue_packets, queue_bytes, queue_cells, port_packets, port_bytes, port_cells";
-
 impl PortOptions {
-    /// Parses `PORT:KEY=VALUE,...`.
+    /// Parses `PORT:KEY=VALUE,...`: the keys are those of the control socket, with units, and `rate` for `rate_bps`.
     ///
     /// # Errors
     /// A sentence naming the part that is wrong and what is allowed.
@@ -27,42 +26,30 @@ impl PortOptions {
             .split_once(':')
             .ok_or_else(|| format!("\"{text}\" is not PORT:KEY=VALUE,..."))?;
         let port = parse_port(port)?;
-        let mut config = PortConfig::default();
+        let named = |e: String| format!("port {port}: {e}");
+        let mut keys = Map::new();
         for part in list.split(',') {
             let (key, value) = part
                 .split_once('=')
-                .ok_or_else(|| format!("port {port}: \"{part}\" is not KEY=VALUE; keys: {KEYS}"))?;
-            let named = |e: String| format!("port {port}: {key}: {e}");
-            match key {
-                "rate" => config.rate_bps = quantity::rate_bps(value).map_err(named)?,
-                "link_layer" => {
-                    config.link_layer = value
-                        .parse()
-                        .map_err(|e: UnknownName| format!("port {port}: {e}"))?
+                .ok_or_else(|| named(format!("\"{part}\" is not KEY=VALUE")))?;
+            let number = match key {
+                "rate" => quantity::rate_bps(value),
+                "queue_bytes" | "port_bytes" => quantity::bytes(value),
+                "queues" | "queue_packets" | "queue_cells" | "port_packets" | "port_cells" => {
+                    quantity::count(value)
                 }
-                "scheduler" => {
-                    config.scheduler = value
-                        .parse()
-                        .map_err(|e: UnknownName| format!("port {port}: {e}"))?
+                _ => {
+                    keys.insert(key.to_owned(), Value::from(value));
+                    continue;
                 }
-                "queues" => config.queues = quantity::count(value).map_err(named)? as usize,
-                "queue_packets" => {
-                    config.queue_limits.packets = quantity::count(value).map_err(named)?
-                }
-                "queue_bytes" => {
-                    config.queue_limits.bytes = quantity::bytes(value).map_err(named)?
-                }
-                "queue_cells" => {
-                    config.queue_limits.cells = quantity::count(value).map_err(named)?
-                }
-                "port_packets" => {
-                    config.port_limits.packets = quantity::count(value).map_err(named)?
-                }
-                "port_bytes" => config.port_limits.bytes = quantity::bytes(value).map_err(named)?,
-                "port_cells" => config.port_limits.cells = quantity::count(value).map_err(named)?,
-                _ => return Err(format!("port {port}: unknown key \"{key}\"; keys: {KEYS}")),
-            }
+            };
+            let number = number.map_err(|e| named(format!("{key}: {e}")))?;
+            let key = if key == "rate" { "rate_bps" } else { key };
+            keys.insert(key.to_owned(), Value::from(number));
         }
+        let config = change_of(keys)
+            .map_err(named)?
+            .applied_to(&PortConfig::default());
         config.check(port).map_err(|e| e.message)?;
         Ok(PortOptions { port, config })
     }
@@ -92,15 +79,15 @@ mod tests {
             ("x:rate=1Mbit", "not a port number from 0 to 510"),
             (
                 "1:speed=1Mbit",
-                "unknown key \"speed\"; keys: rate, link_layer, scheduler, queues",
+                "port 1: speed: unknown field `speed`, expected one of `rate_bps`, `link_layer`, ",
             ),
             (
                 "1:scheduler=fifo",
-                "port 1: scheduler \"fifo\" is unknown; allowed: strict, wrr, drr, calendar, fq",
+                "port 1: scheduler: scheduler \"fifo\" is unknown; allowed: strict, wrr, drr, calendar, fq",
             ),
             (
                 "1:link_layer=ip",
-                "port 1: link_layer \"ip\" is unknown; allowed: none, ethernet, atm",
+                "port 1: link_layer: link_layer \"ip\" is unknown; allowed: none, ethernet, atm",
             ),
             ("1:port_cells=0", "a port capacity of 0 cells"),
             ("1:queues=4097", "4097 queues; 1 to 4096 are allowed"),

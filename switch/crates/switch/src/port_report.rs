@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the control socket tells of ports: options, counts, drops by reason, what waits and where.
 
-use device::{Accounts, Device, DropReason, PortChange, Usage, PORT_REFUSALS};
+use device::{Accounts, Device, DropReason, PortChange, PortStats, Usage, PORT_REFUSALS};
 use serde::Serialize;
 
 /// Packets by the reason why they were dropped; reasons without a packet are left out.
@@ -14,25 +14,12 @@ pub struct PortReport {
     /// With null where there is no limit.
     #[serde(flatten)]
     options: PortChange,
-    rx_packets: u64,
-    rx_bytes: u64,
-    rx_lost: u64,
-    tx_packets: u64,
-    tx_bytes: u64,
-    tx_errors: u64,
-    refused_packets: u64,
+    #[serde(flatten)]
+    counts: PortStats,
     #[serde(serialize_with = "by_name")]
     drops: Vec<(DropReason, u64)>,
-    waiting: Waiting,
+    waiting: Usage,
     queues_waiting: Vec<QueueReport>,
-}
-
-/// What waits.
-#[derive(Debug, Serialize)]
-struct Waiting {
-    packets: u64,
-    bytes: u64,
-    cells: u64,
 }
 
 /// A queue that holds something.
@@ -41,7 +28,7 @@ struct QueueReport {
     queue: usize,
     weight: u32,
     #[serde(flatten)]
-    waiting: Waiting,
+    waiting: Usage,
 }
 
 /// All ports, and drops of the whole switch by reason.
@@ -59,16 +46,6 @@ fn by_name<S: serde::Serializer>(drops: &[(DropReason, u64)], to: S) -> Result<S
     named.collect::<Drops>().serialize(to)
 }
 
-impl From<Usage> for Waiting {
-    fn from(usage: Usage) -> Waiting {
-        Waiting {
-            packets: usage.packets,
-            bytes: usage.bytes,
-            cells: usage.cells,
-        }
-    }
-}
-
 impl PortReport {
     /// None when there is no such port.
     pub fn new(device: &Device, port: u32) -> Option<PortReport> {
@@ -79,7 +56,7 @@ impl PortReport {
             (usage.packets > 0).then(|| QueueReport {
                 queue,
                 weight: device.queue_weight(port, queue).unwrap_or_default(),
-                waiting: usage.into(),
+                waiting: usage,
             })
         };
         let queues_waiting = match waiting.packets {
@@ -89,15 +66,9 @@ impl PortReport {
         Some(PortReport {
             port,
             options: config.into(),
-            rx_packets: stats.rx_packets,
-            rx_bytes: stats.rx_bytes,
-            rx_lost: stats.rx_lost,
-            tx_packets: stats.tx_packets,
-            tx_bytes: stats.tx_bytes,
-            tx_errors: stats.tx_errors,
-            refused_packets: stats.refused_packets,
+            counts: stats,
             drops: PORT_REFUSALS.map(|r| (r, stats.refused(r))).into(),
-            waiting: waiting.into(),
+            waiting,
             queues_waiting,
         })
     }

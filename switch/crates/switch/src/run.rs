@@ -29,7 +29,7 @@ pub enum Failure {
 }
 
 /// BMv2 JSON and P4Info.
-type Program = (Vec<u8>, Vec<u8>);
+type Program = (Vec<u8>, String);
 
 /// Batches of events that may wait for the server.
 pub const EVENT_BATCHES: usize = 64;
@@ -164,14 +164,11 @@ pub async fn serve(
         addr: options.grpc,
         device_id: options.device_id,
         cpu_port: Some(options.cpu_port),
+        program_bytes: options.program_memory,
     };
-    let mut server = Server::bind(server_options, handle.clone(), events)
-        .await
-        .map_err(|e| start(e.to_string()))?;
-    server = server.with_program_bytes(options.program_memory);
-    if let Some(tls) = tls {
-        server = server.with_tls(tls);
-    }
+    let server = Server::bind(server_options, handle.clone(), events);
+    let mut server = server.await.map_err(start)?;
+    server.tls = tls;
     let changes = server.port_changes();
     let gnmi = Gnmi::new(
         handle.clone(),
@@ -180,21 +177,13 @@ pub async fn serve(
         changes,
     )
     .map_err(|e| start(format!("changes of interfaces cannot be listened to: {e}")))?;
-    server = server.with_routes(gnmi.into_routes());
+    server.routes = gnmi.into_routes();
     if let Some((json, p4info)) = program {
-        server.preload(json, &p4info).await.map_err(|e| {
-            let shown = |path: &Option<std::path::PathBuf>| {
-                path.as_deref()
-                    .map(Path::display)
-                    .map(|d| d.to_string())
-                    .unwrap_or_default()
-            };
-            start(format!(
-                "cannot load {} with {}: {e}",
-                shown(&options.pipeline),
-                shown(&options.p4info)
-            ))
-        })?;
+        let names =
+            [&options.pipeline, &options.p4info].map(|path| path.clone().unwrap_or_default());
+        let [json_name, info_name] = names.each_ref().map(|path| path.display());
+        let done = server.preload(json, &p4info).await;
+        done.map_err(|e| start(format!("cannot load {json_name} with {info_name}: {e}")))?;
     }
     let line = ready::line(server.local_addr(), options.device_id);
     if options.log_msg {
@@ -205,10 +194,7 @@ pub async fn serve(
         // Who waited for it may have gone.
         let _ = serves.send(());
     }
-    server
-        .run(shutdown)
-        .await
-        .map_err(|e| Failure::Running(e.to_string()))
+    server.run(shutdown).await.map_err(Failure::Running)
 }
 
 /// The ports by their names in gNMI's paths: that of their interface, and [`CPU_NAME`].
@@ -247,10 +233,10 @@ fn read_program(options: &Options) -> Result<Option<Program>, String> {
     let (Some(pipeline), Some(p4info)) = (&options.pipeline, &options.p4info) else {
         return Ok(None);
     };
-    let read = |path: &Path| {
-        std::fs::read(path).map_err(|e| format!("cannot read {}: {e}", path.display()))
-    };
-    Ok(Some((read(pipeline)?, read(p4info)?)))
+    let failed = |path: &Path, e| format!("cannot read {}: {e}", path.display());
+    let json = std::fs::read(pipeline).map_err(|e| failed(pipeline, e))?;
+    let info = std::fs::read_to_string(p4info).map_err(|e| failed(p4info, e))?;
+    Ok(Some((json, info)))
 }
 
 /// The seed of the device's chance, of the run's seed: switches of one run must not draw the same numbers.

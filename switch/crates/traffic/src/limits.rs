@@ -43,7 +43,7 @@ impl QueueLimits {
 }
 
 /// What waits now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Usage {
     /// Packets.
     pub packets: u64,

@@ -86,7 +86,7 @@ impl ControlError {
     }
 
     /// The same error with the place in front: `table I.t: …`.
-    pub(crate) fn at(mut self, place: impl std::fmt::Display) -> ControlError {
+    pub fn at(mut self, place: impl std::fmt::Display) -> ControlError {
         self.message = format!("{place}: {}", self.message);
         self
     }

@@ -332,6 +332,7 @@ async fn serve(handle: DeviceHandle) -> (Channel, mpsc::Sender<StreamMessageRequ
         addr: ([127, 0, 0, 1], 0).into(),
         device_id: DEVICE_ID,
         cpu_port: Some(CPU_PORT),
+        program_bytes: v1model::BUDGET_BYTES,
     };
     let (_, no_events) = mpsc::channel(1);
     let server = Server::bind(options, handle.clone(), no_events);
@@ -342,7 +343,7 @@ async fn serve(handle: DeviceHandle) -> (Channel, mpsc::Sender<StreamMessageRequ
         cpu: false,
     });
     let gnmi = Gnmi::new(handle, Arc::new(Up), ports.collect(), server.port_changes());
-    server = server.with_routes(gnmi.expect("the kernel tells of interfaces").into_routes());
+    server.routes = gnmi.expect("the kernel tells of interfaces").into_routes();
     let address = format!("http://{}", server.local_addr());
     tokio::spawn(server.run(std::future::pending()));
     let channel = Channel::from_shared(address).expect("an address");

@@ -190,17 +190,17 @@ fn what_cannot_be_set_names_its_path() {
         (
             "/interfaces",
             r#"{"interface": [{"name": "*"}]}"#,
-            "/interfaces/interface[name=*]/name: a Set takes no wildcards",
+            "/interfaces/interface[name=*]/name: a Set takes no wildcards, and lists with their keys alone",
         ),
         (
             "/interfaces/interface/config/enabled",
             "false",
-            "/interfaces/interface/config/enabled: a Set takes no list without its key",
+            "/interfaces/interface/config/enabled: a Set takes no wildcards, and lists with their keys alone",
         ),
         (
             "/interfaces/interface",
             r#"{"config": {"enabled": false}}"#,
-            "/interfaces/interface: a Set takes no list without its key",
+            "/interfaces/interface: a Set takes no wildcards, and lists with their keys alone",
         ),
     ] {
         let request = SetRequest {
@@ -215,7 +215,7 @@ fn what_cannot_be_set_names_its_path() {
     };
     assert_eq!(
         run(&bench, request).unwrap_err().message(),
-        "/interfaces/interface/port: a Set takes no list without its key"
+        "/interfaces/interface/port: a Set takes no wildcards, and lists with their keys alone"
     );
 }
 

@@ -2,18 +2,20 @@
 //! The shape of a P4 type, and values of it as `P4Data` (P4Runtime 1.5 §8.5): digests and registers.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 
 use v1model::Bits;
 
-use super::width;
+use super::{same, width};
 use crate::bytestring;
-use crate::error::{refusal, refuse, Refusal};
-use crate::proto::p4info::p4_bitstring_like_type_spec as bitstring;
+use crate::error::{refusal, refuse, Checked, Refusal};
+use crate::proto::p4info::p4_bitstring_like_type_spec::TypeSpec as Bitstring;
 use crate::proto::p4info::p4_data_type_spec::TypeSpec;
 use crate::proto::p4info::p4_new_type_spec::Representation;
 use crate::proto::p4info::p4_new_type_translation::SdnType;
 use crate::proto::p4info::{P4BitstringLikeTypeSpec, P4DataTypeSpec, P4Info, P4TypeInfo};
-use crate::proto::p4rt::{p4_data, P4Data, P4Header, P4StructLike};
+use crate::proto::p4rt::p4_data::Data;
+use crate::proto::p4rt::{P4Data, P4Header, P4StructLike};
 
 /// Nesting of types that is followed; deeper P4Info is refused, so that a cycle cannot hang the switch.
 const MAX_DEPTH: u32 = 16;
@@ -42,145 +44,125 @@ pub enum DataShape {
 const MAX_PARTS: usize = 1 << 20;
 
 /// The named types of a P4Info, and how many parts its shapes may still have.
-pub(super) struct Types<'a> {
-    info: Option<&'a P4TypeInfo>,
+pub(super) struct Types {
+    all: P4TypeInfo,
     left: Cell<usize>,
 }
 
-impl<'a> Types<'a> {
-    pub fn new(info: &'a P4Info) -> Self {
+impl Types {
+    pub fn new(info: &P4Info) -> Self {
         Self {
-            info: info.type_info.as_ref(),
+            all: info.type_info.clone().unwrap_or_default(),
             left: Cell::new(MAX_PARTS),
         }
     }
 
+    /// The shape of a type whose values have these widths in the pipeline.
+    ///
     /// # Errors
-    /// INVALID_ARGUMENT or UNIMPLEMENTED when the type is incomplete, too large or of an unsupported sort.
-    pub fn shape(&self, spec: Option<&P4DataTypeSpec>) -> Result<DataShape, Refusal> {
-        let empty = P4TypeInfo::default();
-        build(self, self.info.unwrap_or(&empty), spec, 0)
+    /// INVALID_ARGUMENT or UNIMPLEMENTED when the type is incomplete, too large, of an unsupported kind, or has other
+    /// widths.
+    pub fn shape(&self, spec: &Option<P4DataTypeSpec>, widths: &[u32]) -> Checked<DataShape> {
+        let shape = self.build(spec.as_ref(), 0)?;
+        let mut own = Vec::new();
+        shape.leaves(&mut own);
+        // What has no width of its own has the pipeline's.
+        for (own, width) in own.iter_mut().zip(widths) {
+            own.get_or_insert(*width);
+        }
+        let widths: Vec<Option<u32>> = widths.iter().copied().map(Some).collect();
+        same("bits of the values", own, widths).map(|()| shape)
     }
 
-    fn take(&self, parts: usize) -> Result<(), Refusal> {
-        let left = self.left.get().checked_sub(parts).ok_or_else(|| {
-            refusal!(
-                invalid,
-                "the types of P4Info's digests and registers have more than {MAX_PARTS} parts"
-            )
-        })?;
-        self.left.set(left);
+    fn take(&self, parts: usize) -> Checked {
+        match self.left.get().checked_sub(parts) {
+            Some(left) => self.left.set(left),
+            None => refuse!("P4Info's types have more than {MAX_PARTS} parts"),
+        }
         Ok(())
     }
-}
 
-fn build(
-    all: &Types,
-    types: &P4TypeInfo,
-    spec: Option<&P4DataTypeSpec>,
-    depth: u32,
-) -> Result<DataShape, Refusal> {
-    let spec = spec
-        .and_then(|s| s.type_spec.as_ref())
-        .ok_or_else(|| Refusal::invalid("P4Info gives no type"))?;
-    if depth > MAX_DEPTH {
-        refuse!(invalid, "P4Info nests types more than {MAX_DEPTH} deep");
+    fn names(&self, names: impl ExactSizeIterator<Item = String>) -> Checked<Vec<String>> {
+        self.take(names.len())?;
+        Ok(names.collect())
     }
-    all.take(1)?;
-    let unknown = |name: &str| refusal!(invalid, "P4Info does not define the type {name}");
-    Ok(match spec {
-        TypeSpec::Bitstring(b) => bits(b)?,
-        TypeSpec::Bool(_) => DataShape::Bool,
-        TypeSpec::Tuple(t) => {
-            let members = t
-                .members
-                .iter()
-                .map(|m| build(all, types, Some(m), depth + 1));
-            DataShape::Tuple(members.collect::<Result<_, _>>()?)
+
+    fn each<'a>(
+        &self,
+        members: impl Iterator<Item = Option<&'a P4DataTypeSpec>>,
+        depth: u32,
+    ) -> Checked<Vec<DataShape>> {
+        members.map(|m| self.build(m, depth + 1)).collect()
+    }
+
+    fn build(&self, spec: Option<&P4DataTypeSpec>, depth: u32) -> Checked<DataShape> {
+        let Some(spec) = spec.and_then(|s| s.type_spec.as_ref()) else {
+            refuse!("P4Info gives no type");
+        };
+        if depth > MAX_DEPTH {
+            refuse!("P4Info nests types more than {MAX_DEPTH} deep");
         }
-        TypeSpec::Struct(name) => {
-            let own = types
-                .structs
-                .get(&name.name)
-                .ok_or_else(|| unknown(&name.name))?;
-            let members = own
-                .members
-                .iter()
-                .map(|m| build(all, types, m.type_spec.as_ref(), depth + 1));
-            DataShape::Struct(members.collect::<Result<_, _>>()?)
-        }
-        TypeSpec::Header(name) => {
-            let own = types
-                .headers
-                .get(&name.name)
-                .ok_or_else(|| unknown(&name.name))?;
-            all.take(own.members.len())?;
-            let members = own.members.iter().map(|m| {
-                m.type_spec
-                    .as_ref()
-                    .ok_or_else(|| unknown(&m.name))
-                    .and_then(bits)
-            });
-            DataShape::Header(members.collect::<Result<_, _>>()?)
-        }
-        TypeSpec::Enum(name) => {
-            let own = types
-                .enums
-                .get(&name.name)
-                .ok_or_else(|| unknown(&name.name))?;
-            all.take(own.members.len())?;
-            DataShape::Enum(own.members.iter().map(|m| m.name.clone()).collect())
-        }
-        TypeSpec::Error(_) => {
-            let names = types.error.as_ref().map_or(&[][..], |e| &e.members);
-            all.take(names.len())?;
-            DataShape::Error(names.to_vec())
-        }
-        TypeSpec::SerializableEnum(name) => {
-            let own = types
-                .serializable_enums
-                .get(&name.name)
-                .ok_or_else(|| unknown(&name.name))?;
-            let bits = own.underlying_type.as_ref().map_or(0, |t| t.bitwidth);
-            DataShape::SerializableEnum(width(bits)?)
-        }
-        TypeSpec::NewType(name) => {
-            let own = types
-                .new_types
-                .get(&name.name)
-                .ok_or_else(|| unknown(&name.name))?;
-            match &own.representation {
-                Some(Representation::OriginalType(t)) => build(all, types, Some(t), depth + 1)?,
+        self.take(1)?;
+        let all = &self.all;
+        Ok(match spec {
+            TypeSpec::Bitstring(b) => bits(b)?,
+            TypeSpec::Bool(_) => DataShape::Bool,
+            TypeSpec::Tuple(t) => DataShape::Tuple(self.each(t.members.iter().map(Some), depth)?),
+            TypeSpec::Struct(name) => {
+                let own = find(&all.structs, &name.name)?.members.iter();
+                DataShape::Struct(self.each(own.map(|m| m.type_spec.as_ref()), depth)?)
+            }
+            TypeSpec::Header(name) => {
+                let own = &find(&all.headers, &name.name)?.members;
+                self.take(own.len())?;
+                let own = own
+                    .iter()
+                    .map(|m| bits(&m.type_spec.clone().unwrap_or_default()));
+                DataShape::Header(own.collect::<Result<_, _>>()?)
+            }
+            TypeSpec::Enum(name) => {
+                let own = find(&all.enums, &name.name)?.members.iter();
+                DataShape::Enum(self.names(own.map(|m| m.name.clone()))?)
+            }
+            TypeSpec::Error(_) => {
+                let own = all.error.as_ref().map_or(&[][..], |e| &e.members);
+                DataShape::Error(self.names(own.iter().cloned())?)
+            }
+            TypeSpec::SerializableEnum(name) => {
+                let own = &find(&all.serializable_enums, &name.name)?.underlying_type;
+                DataShape::SerializableEnum(width(own.as_ref().map_or(0, |t| t.bitwidth))?)
+            }
+            TypeSpec::NewType(name) => match &find(&all.new_types, &name.name)?.representation {
+                Some(Representation::OriginalType(t)) => self.build(Some(t), depth + 1)?,
                 Some(Representation::TranslatedType(t)) => match &t.sdn_type {
                     Some(SdnType::SdnBitwidth(w)) => DataShape::Bit(width(*w)?),
-                    _ => {
-                        refuse!(
-                            unimplemented,
-                            "type {}: SDN strings are not supported",
-                            name.name
-                        )
-                    }
+                    _ => return Err(unsupported(name)),
                 },
-                None => return Err(unknown(&name.name)),
-            }
-        }
-        TypeSpec::HeaderUnion(_) | TypeSpec::HeaderStack(_) | TypeSpec::HeaderUnionStack(_) => {
-            refuse!(
-                unimplemented,
-                "header unions and header stacks are not supported here"
-            )
-        }
-    })
+                None => refuse!("P4Info gives no type"),
+            },
+            other => return Err(unsupported(other)),
+        })
+    }
 }
 
-fn bits(spec: &P4BitstringLikeTypeSpec) -> Result<DataShape, Refusal> {
+fn find<'a, T>(all: &'a HashMap<String, T>, name: &str) -> Checked<&'a T> {
+    let own = all.get(name);
+    own.ok_or_else(|| refusal!("P4Info does not define the type {name}"))
+}
+
+fn unsupported(what: &impl std::fmt::Debug) -> Refusal {
+    refusal!(
+        Unimplemented,
+        "a value of the type {what:?} is not supported here"
+    )
+}
+
+fn bits(spec: &P4BitstringLikeTypeSpec) -> Checked<DataShape> {
     match &spec.type_spec {
-        Some(bitstring::TypeSpec::Bit(b)) => Ok(DataShape::Bit(width(b.bitwidth)?)),
-        Some(bitstring::TypeSpec::Int(i)) => Ok(DataShape::Int(width(i.bitwidth)?)),
-        Some(bitstring::TypeSpec::Varbit(_)) => {
-            Err(Refusal::unimplemented("varbit is not supported here"))
-        }
-        None => Err(Refusal::invalid("P4Info gives a bitstring without a width")),
+        Some(Bitstring::Bit(b)) => Ok(DataShape::Bit(width(b.bitwidth)?)),
+        Some(Bitstring::Int(i)) => Ok(DataShape::Int(width(i.bitwidth)?)),
+        Some(varbit) => Err(unsupported(varbit)),
+        None => refuse!("P4Info gives no type"),
     }
 }
 
@@ -197,55 +179,26 @@ impl DataShape {
         }
     }
 
-    /// # Errors
-    /// INVALID_ARGUMENT when the pipeline's values are not those of this shape.
-    pub(super) fn check_leaves(&self, widths: &[u32]) -> Result<(), Refusal> {
-        let mut own = Vec::new();
-        self.leaves(&mut own);
-        let fits = own.len() == widths.len()
-            && own
-                .iter()
-                .zip(widths)
-                .all(|(a, b)| a.is_none_or(|a| a == *b));
-        if fits {
-            return Ok(());
-        }
-        Err(refusal!(
-            invalid,
-            "P4Info gives values of [{}] bits, the device config of [{}] bits",
-            list(&own),
-            list(&widths.iter().map(|w| Some(*w)).collect::<Vec<_>>())
-        ))
-    }
-
     /// One value of this shape out of its leaves, which are taken from `values`.
     pub fn encode<'a>(&self, values: &mut impl Iterator<Item = &'a Bits>) -> P4Data {
         let mut next = || values.next().cloned().unwrap_or_else(|| Bits::zero(1));
         let data = match self {
-            Self::Bit(_) => p4_data::Data::Bitstring(bytestring::encode(&next())),
-            Self::Int(w) => p4_data::Data::Bitstring(bytestring::encode_signed(&next(), *w)),
-            Self::Bool => p4_data::Data::Bool(!next().is_zero()),
-            Self::SerializableEnum(_) => p4_data::Data::EnumValue(bytestring::encode(&next())),
-            Self::Enum(names) => p4_data::Data::Enum(name(names, &next())),
-            Self::Error(names) => p4_data::Data::Error(name(names, &next())),
-            Self::Tuple(m) => p4_data::Data::Tuple(P4StructLike {
-                members: m.iter().map(|s| s.encode(values)).collect(),
-            }),
-            Self::Struct(m) => p4_data::Data::Struct(P4StructLike {
-                members: m.iter().map(|s| s.encode(values)).collect(),
-            }),
-            Self::Header(m) => {
-                let bitstrings = m
-                    .iter()
-                    .map(|s| match s.encode(values).data {
-                        Some(p4_data::Data::Bitstring(b)) => b,
-                        _ => Default::default(),
-                    })
-                    .collect();
-                p4_data::Data::Header(P4Header {
-                    is_valid: true,
-                    bitstrings,
-                })
+            Self::Bit(_) => Data::Bitstring(bytestring::encode(&next())),
+            Self::Int(w) => Data::Bitstring(bytestring::encode_signed(&next(), *w)),
+            Self::Bool => Data::Bool(!next().is_zero()),
+            Self::SerializableEnum(_) => Data::EnumValue(bytestring::encode(&next())),
+            Self::Enum(names) => Data::Enum(name(names, &next())),
+            Self::Error(names) => Data::Error(name(names, &next())),
+            Self::Tuple(m) | Self::Struct(m) | Self::Header(m) => {
+                let members: Vec<P4Data> = m.iter().map(|s| s.encode(values)).collect();
+                match self {
+                    Self::Tuple(_) => Data::Tuple(P4StructLike { members }),
+                    Self::Struct(_) => Data::Struct(P4StructLike { members }),
+                    _ => Data::Header(P4Header {
+                        is_valid: true,
+                        bitstrings: members.into_iter().filter_map(bitstring).collect(),
+                    }),
+                }
             }
         };
         P4Data { data: Some(data) }
@@ -254,61 +207,32 @@ impl DataShape {
     /// The one value of a shape with a single leaf (registers) out of a message.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT for another sort of data, OUT_OF_RANGE for a value that does not fit.
-    pub fn decode(&self, data: &P4Data, width: u32) -> Result<Bits, Refusal> {
+    /// INVALID_ARGUMENT for another kind of data, OUT_OF_RANGE for a value that does not fit.
+    pub fn decode(&self, data: &P4Data, width: u32) -> Checked<Bits> {
         match (self, &data.data) {
-            (Self::Bit(_), Some(p4_data::Data::Bitstring(b))) => bytestring::decode(b, width),
-            (Self::Int(_), Some(p4_data::Data::Bitstring(b))) => {
-                bytestring::decode_signed(b, width)
-            }
-            (Self::SerializableEnum(_), Some(p4_data::Data::EnumValue(b))) => {
-                bytestring::decode(b, width)
-            }
-            (Self::Bool, Some(p4_data::Data::Bool(b))) => {
-                bytestring::decode(&[u8::from(*b)], width)
-            }
-            (Self::Tuple(m), Some(p4_data::Data::Tuple(s)))
-            | (Self::Struct(m), Some(p4_data::Data::Struct(s)))
+            (Self::Bit(_), Some(Data::Bitstring(b)))
+            | (Self::SerializableEnum(_), Some(Data::EnumValue(b))) => bytestring::decode(b, width),
+            (Self::Int(_), Some(Data::Bitstring(b))) => bytestring::decode_signed(b, width),
+            (Self::Bool, Some(Data::Bool(b))) => bytestring::decode(&[u8::from(*b)], width),
+            (Self::Tuple(m), Some(Data::Tuple(s))) | (Self::Struct(m), Some(Data::Struct(s)))
                 if m.len() == 1 && s.members.len() == 1 =>
             {
                 m[0].decode(&s.members[0], width)
             }
-            (_, None) => Err(Refusal::invalid("the data is unset")),
-            (shape, Some(_)) => Err(refusal!(invalid, "the data must be {}", shape.describe())),
-        }
-    }
-
-    fn describe(&self) -> String {
-        match self {
-            Self::Bit(w) => format!("a bitstring (bit<{w}>)"),
-            Self::Int(w) => format!("a bitstring (int<{w}>)"),
-            Self::Bool => "a bool".into(),
-            Self::SerializableEnum(w) => format!("an enum_value (bit<{w}>)"),
-            Self::Enum(_) => "an enum (which cannot be written)".into(),
-            Self::Error(_) => "an error (which cannot be written)".into(),
-            Self::Tuple(m) => format!("a tuple of {}", m.len()),
-            Self::Struct(m) => format!("a struct of {}", m.len()),
-            Self::Header(m) => format!("a header of {}", m.len()),
+            _ => refuse!("the data is no value of the type {self:?}"),
         }
     }
 }
 
-/// Widths for an error text.
-fn list(widths: &[Option<u32>]) -> String {
-    const MOST: usize = 16;
-    let shown = widths.iter().take(MOST);
-    let mut texts: Vec<String> = shown
-        .map(|w| w.map_or("?".into(), |w| w.to_string()))
-        .collect();
-    if widths.len() > MOST {
-        texts.push(format!("… {} in all", widths.len()));
+fn bitstring(value: P4Data) -> Option<bytes::Bytes> {
+    match value.data {
+        Some(Data::Bitstring(bytes)) => Some(bytes),
+        _ => None,
     }
-    texts.join(", ")
 }
 
 fn name(names: &[String], value: &Bits) -> String {
     let index = value.to_u64().and_then(|v| usize::try_from(v).ok());
-    index
-        .and_then(|i| names.get(i).cloned())
-        .unwrap_or_else(|| value.to_string())
+    let own = index.and_then(|i| names.get(i).cloned());
+    own.unwrap_or_else(|| value.to_string())
 }

@@ -2,11 +2,10 @@
 //! The headers of packet-in and packet-out as P4Info gives them, and controller metadata to and from their bytes.
 
 use bytes::Bytes;
-use v1model::Bits;
 
-use super::{list_known, preamble};
+use super::{preambles, unique, unknown};
 use crate::bytestring;
-use crate::error::{refusal, refuse, At, Refusal};
+use crate::error::{in_range, refuse, At, Checked};
 use crate::proto::p4info::P4Info;
 use crate::proto::p4rt::PacketMetadata;
 
@@ -31,93 +30,68 @@ struct Field {
 const MAX_BITS: u32 = 1 << 15;
 
 /// The headers named `packet_in` and `packet_out`.
-pub(super) fn bind(info: &P4Info) -> Result<(Option<PacketHeader>, Option<PacketHeader>), Refusal> {
+pub(super) fn bind(info: &P4Info) -> Checked<(Option<PacketHeader>, Option<PacketHeader>)> {
+    let all = &info.controller_packet_metadata;
+    let kind = "controller packet metadata";
     let (mut packet_in, mut packet_out) = (None, None);
-    for metadata in &info.controller_packet_metadata {
-        let preamble = preamble("controller packet metadata", &metadata.preamble)?;
-        let fields = metadata
-            .metadata
-            .iter()
-            .map(|m| (m.id, m.name.as_str(), m.bitwidth));
-        let header = PacketHeader::new(fields).at(&preamble.name)?;
-        let place = match preamble.name.as_str() {
-            "packet_in" => &mut packet_in,
-            "packet_out" => &mut packet_out,
-            other => {
-                refuse!(
-                    invalid,
-                    "controller packet metadata {other} is unknown; known: packet_in, packet_out"
-                )
-            }
-        };
-        if place.replace(header).is_some() {
-            refuse!(
-                invalid,
-                "P4Info: there are two controller packet metadata {}",
-                preamble.name
-            );
+    for (preamble, metadata) in preambles(kind, all.iter().map(|m| &m.preamble))?
+        .iter()
+        .zip(all)
+    {
+        let name = &preamble.name;
+        let fields = metadata.metadata.iter();
+        let header = PacketHeader::new(fields.map(|m| (m.id, &*m.name, m.bitwidth))).at(name)?;
+        match &**name {
+            "packet_in" => packet_in = Some(header),
+            "packet_out" => packet_out = Some(header),
+            _ => refuse!("{kind} {name} is unknown; known: packet_in, packet_out"),
         }
     }
     Ok((packet_in, packet_out))
 }
 
 impl PacketHeader {
-    fn new<'a>(source: impl Iterator<Item = (u32, &'a str, i32)>) -> Result<Self, Refusal> {
+    fn new<'a>(source: impl Iterator<Item = (u32, &'a str, i32)> + Clone) -> Checked<Self> {
+        unique(source.clone().map(|(id, ..)| id))?;
         let (mut fields, mut offset) = (Vec::<Field>::new(), 0);
-        for (id, name, bitwidth) in source {
-            let width = u32::try_from(bitwidth)
-                .ok()
-                .filter(|w| (1..=4096).contains(w))
-                .ok_or_else(|| {
-                    refusal!(
-                        unimplemented,
-                        "metadata {name} has {bitwidth} bits; allowed: 1 to 4096"
-                    )
-                })?;
-            if fields.iter().any(|f| f.id == id) {
-                refuse!(invalid, "metadata {name}: id {id} is used twice");
-            }
+        for (id, name, bits) in source {
+            let width = in_range("bits", bits, 1..=4096).at(name)?;
+            let name = name.to_owned();
             fields.push(Field {
                 id,
-                name: name.to_owned(),
+                name,
                 width,
                 offset,
             });
-            offset += width;
-            if offset > MAX_BITS {
-                refuse!(unimplemented, "the header has more than {MAX_BITS} bits");
-            }
+            offset = in_range("bits of the header", offset + width, 1..=MAX_BITS)?;
         }
-        Ok(Self {
-            fields,
-            len_bytes: offset.div_ceil(8) as usize,
-        })
+        let len_bytes = offset.div_ceil(8) as usize;
+        Ok(Self { fields, len_bytes })
     }
 
     /// A packet-out: header bytes, then the payload. A field that is not given is 0, as in PI: clients rely on it.
     ///
     /// # Errors
     /// INVALID_ARGUMENT for a field that is unknown or given twice, OUT_OF_RANGE for a value that does not fit.
-    pub fn encode(&self, metadata: &[PacketMetadata], payload: &[u8]) -> Result<Vec<u8>, Refusal> {
+    pub fn encode(&self, metadata: &[PacketMetadata], payload: &[u8]) -> Checked<Vec<u8>> {
         let mut frame = vec![0; self.len_bytes];
         for (i, given) in metadata.iter().enumerate() {
-            let Some(field) = self.fields.iter().find(|f| f.id == given.metadata_id) else {
-                let known = list_known(self.fields.iter().map(|f| (f.id, f.name.as_str())));
-                refuse!(
-                    invalid,
-                    "metadata id {} is unknown; {known}",
-                    given.metadata_id
-                );
+            let id = given.metadata_id;
+            let Some(field) = self.fields.iter().find(|f| f.id == id) else {
+                let known = self.fields.iter().map(|f| (f.id, &*f.name));
+                refuse!("{}", unknown("metadata", id, known));
             };
-            if metadata[..i]
-                .iter()
-                .any(|m| m.metadata_id == given.metadata_id)
-            {
-                refuse!(invalid, "metadata {} is given twice", field.name);
+            if metadata[..i].iter().any(|m| m.metadata_id == id) {
+                refuse!("metadata {} is given twice", field.name);
             }
-            let value = bytestring::decode(&given.value, field.width)
-                .at(format_args!("metadata {}", field.name))?;
-            put_bits(&mut frame, field.offset, &value);
+            let value = bytestring::decode(&given.value, field.width);
+            let value = value.at(format_args!("metadata {}", field.name))?;
+            let spare = value.width().next_multiple_of(8) - value.width();
+            copy_bits(
+                (value.as_be_bytes(), spare),
+                (&mut frame, field.offset),
+                field.width,
+            );
         }
         frame.extend_from_slice(payload);
         Ok(frame)
@@ -125,46 +99,29 @@ impl PacketHeader {
 
     /// Splits a frame from the CPU port into metadata and payload; None when it is shorter than the header.
     pub fn decode(&self, frame: &Bytes) -> Option<(Vec<PacketMetadata>, Bytes)> {
-        if frame.len() < self.len_bytes {
-            return None;
-        }
-        let metadata = self
-            .fields
-            .iter()
-            .map(|f| PacketMetadata {
-                metadata_id: f.id,
-                value: bytestring::encode_be(&get_bits(frame, f.offset, f.width)),
-            })
-            .collect();
-        Some((metadata, frame.slice(self.len_bytes..)))
+        let payload = (frame.len() >= self.len_bytes).then(|| frame.slice(self.len_bytes..))?;
+        let metadata = self.fields.iter().map(|field| {
+            let mut bytes = vec![0; field.width.div_ceil(8) as usize];
+            let spare = bytes.len() as u32 * 8 - field.width;
+            copy_bits((frame, field.offset), (&mut bytes, spare), field.width);
+            PacketMetadata {
+                metadata_id: field.id,
+                value: bytestring::encode_be(&bytes),
+            }
+        });
+        Some((metadata.collect(), payload))
     }
 }
 
-fn put_bits(frame: &mut [u8], offset: u32, value: &Bits) {
-    let (bytes, width) = (value.as_be_bytes(), value.width());
-    let spare = bytes.len() as u32 * 8 - width;
+/// Copies `width` bits from a place, given by its bit, to one that is all zeros.
+fn copy_bits((from, from_bit): (&[u8], u32), (to, to_bit): (&mut [u8], u32), width: u32) {
     for bit in 0..width {
-        let from = bit + spare;
-        if bytes[from as usize / 8] & (0x80 >> (from % 8)) != 0 {
-            let to = offset + bit;
-            frame[to as usize / 8] |= 0x80 >> (to % 8);
+        let (from_bit, to_bit) = (from_bit + bit, to_bit + bit);
+        if from[from_bit as usize / 8] & (0x80 >> (from_bit % 8)) != 0 {
+            to[to_bit as usize / 8] |= 0x80 >> (to_bit % 8);
         }
     }
 }
-
-fn get_bits(frame: &[u8], offset: u32, width: u32) -> Vec<u8> {
-    let mut bytes = vec![0; width.div_ceil(8) as usize];
-    let spare = bytes.len() as u32 * 8 - width;
-    for bit in 0..width {
-        let from = offset + bit;
-        if frame[from as usize / 8] & (0x80 >> (from % 8)) != 0 {
-            let to = bit + spare;
-            bytes[to as usize / 8] |= 0x80 >> (to % 8);
-        }
-    }
-    bytes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,7 +164,7 @@ mod tests {
         let text = |m: &[PacketMetadata]| header().encode(m, b"").unwrap_err().message;
         assert_eq!(
             text(&[meta(7, &[1])]),
-            "metadata id 7 is unknown; known: 1 port, 2 _pad, 3 stamp"
+            "metadata id 0x7 is unknown; known: 0x1 port, 0x2 _pad, 0x3 stamp"
         );
         assert_eq!(
             text(&[meta(1, &[1]), meta(1, &[1])]),

@@ -2,59 +2,40 @@
 //! Switching digests on and off (P4Runtime 1.5 §9.8); the lists themselves are made in `digests`.
 
 use super::array::number;
-use super::{Op, Verb};
-use crate::binding::Binding;
-use crate::error::{refusal, refuse, At, Refusal};
-use crate::proto::p4rt::digest_entry::Config;
+use super::{Planner, Verb};
+use crate::error::{refuse, At, Checked};
 use crate::proto::p4rt::DigestEntry;
 use crate::target::Target;
 
-/// # Errors
-/// NOT_FOUND for an unknown digest, INVALID_ARGUMENT for a missing or negative configuration; when it is applied
-/// ALREADY_EXISTS and NOT_FOUND.
-pub fn plan(binding: &Binding, verb: Verb, entry: &DigestEntry) -> Result<Op, Refusal> {
-    let digest = binding.digests.get(entry.digest_id)?;
-    let place = format!("digest {}", digest.name);
-    let config = match (verb, entry.config) {
-        (Verb::Delete, _) => None,
-        (_, Some(config)) => Some(config),
-        (_, None) => refuse!(invalid, "{place}: the config is unset"),
-    };
-    let Config {
-        max_timeout_ns,
-        max_list_size,
-        ack_timeout_ns,
-    } = config.unwrap_or_default();
-    for (field, value) in [
-        ("max_timeout_ns", max_timeout_ns),
-        ("max_list_size", i64::from(max_list_size)),
-        ("ack_timeout_ns", ack_timeout_ns),
-    ] {
-        number(field, value).at(&place)?;
-    }
-    let id = digest.id;
-    Ok(Op::new(1, move |target: &mut Target| {
-        let is_on = target.soft.digests.contains_key(&id);
-        match (verb, is_on) {
-            (Verb::Insert, true) => {
-                return Err(refusal!(
-                    exists,
-                    "{place} is switched on already; use MODIFY"
-                ))
-            }
-            (Verb::Modify | Verb::Delete, false) => {
-                return Err(refusal!(
-                    not_found,
-                    "{place} is not switched on; use INSERT"
-                ))
-            }
-            _ => {}
-        }
+impl Planner<'_> {
+    /// # Errors
+    /// NOT_FOUND for an unknown digest, INVALID_ARGUMENT for a missing or negative configuration; when it is applied
+    /// ALREADY_EXISTS and NOT_FOUND.
+    pub(super) fn digest(&mut self, entry: &DigestEntry) -> Checked {
+        let digest = self.binding.digests.get(entry.digest_id)?;
+        let config = entry.config.filter(|_| self.verb != Verb::Delete);
         match config {
-            Some(config) => target.soft.digests.insert(id, config),
-            None => target.soft.digests.remove(&id),
-        };
-        target.set_digest(id, config.as_ref());
-        Ok(())
-    }))
+            Some(config) => {
+                number("max_timeout_ns", config.max_timeout_ns).at(digest)?;
+                number("max_list_size", config.max_list_size.into()).at(digest)?;
+                number("ack_timeout_ns", config.ack_timeout_ns).at(digest)?;
+            }
+            None if self.verb == Verb::Delete => {}
+            None => refuse!("{digest}: the config is unset"),
+        }
+        let (id, verb, place) = (digest.id, self.verb, digest.to_string());
+        self.op(1, move |target: &mut Target| {
+            match (verb, target.soft.digests.contains_key(&id)) {
+                (Verb::Insert, true) => refuse!(AlreadyExists, "{place} is on already; use MODIFY"),
+                (Verb::Insert, false) | (_, true) => {}
+                _ => refuse!(NotFound, "{place} is off; use INSERT"),
+            }
+            match config {
+                Some(config) => target.soft.digests.insert(id, config),
+                None => target.soft.digests.remove(&id),
+            };
+            target.set_digest(id, config.as_ref());
+            Ok(())
+        })
+    }
 }

@@ -3,74 +3,53 @@
 
 use v1model::{Bits, EntryKey, Key, KeyMatch, KeySchema, MatchKind};
 
-use crate::binding::{list_known, FieldBinding, TableBinding};
+use crate::binding::{unknown, MatchKey, Table};
 use crate::bytestring;
-use crate::error::{refuse, At, Refusal};
+use crate::error::{in_range, refuse, At, Checked};
 use crate::proto::p4rt::field_match::{Exact, FieldMatchType, Lpm, Optional, Range, Ternary};
-use crate::proto::p4rt::{FieldMatch, TableEntry};
-
-/// # Errors
-/// INVALID_ARGUMENT for a default entry with a key.
-pub fn no_key(entry: &TableEntry) -> Result<(), Refusal> {
-    if !entry.r#match.is_empty() || entry.priority != 0 {
-        refuse!(
-            invalid,
-            "the default entry takes neither match fields nor a priority"
-        );
-    }
-    Ok(())
-}
+use crate::proto::p4rt::FieldMatch;
 
 /// The key of a table entry; fields that are left out match anything.
 ///
 /// # Errors
 /// INVALID_ARGUMENT for unknown, doubled or missing fields, for another match kind, for a don't-care that is spelled
 /// out and for a wrong priority; OUT_OF_RANGE for a value that does not fit.
-pub fn decode_key(
-    table: &TableBinding,
-    matches: &[FieldMatch],
-    priority: i32,
-) -> Result<Key, Refusal> {
-    let key = decode_fields(&table.fields, &table.keys, matches)?;
-    Ok(key.with_priority(table.needs_priority, priority)?)
+pub fn decode_key(table: &Table, matches: &[FieldMatch], priority: i32) -> Checked<Key> {
+    decode_fields(&table.key, matches)?.with_priority(table.needs_priority, priority)
 }
 
 /// A key without a priority.
 ///
 /// # Errors
 /// As [`decode_key`], but for the priority.
-pub fn decode_fields(
-    fields: &[FieldBinding],
-    keys: &[KeySchema],
-    matches: &[FieldMatch],
-) -> Result<Key, Refusal> {
+pub fn decode_fields(own: &MatchKey, matches: &[FieldMatch]) -> Checked<Key> {
     for (i, m) in matches.iter().enumerate() {
-        let Some(at) = fields.iter().position(|f| f.id == m.field_id) else {
-            let ids = fields.iter().map(|f| f.id);
-            let known = list_known(ids.zip(keys.iter().map(|key| key.name.as_str())));
-            refuse!(invalid, "match field id {} is unknown; {known}", m.field_id);
-        };
-        if matches[..i]
-            .iter()
-            .any(|other| other.field_id == m.field_id)
-        {
-            refuse!(invalid, "match field {} is given twice", keys[at].name);
+        let id = m.field_id;
+        if !own.fields.iter().any(|(own, _)| *own == id) {
+            let names = own.keys.iter().map(|key| &*key.name);
+            let known = own
+                .fields
+                .iter()
+                .zip(names)
+                .map(|((id, _), name)| (*id, name));
+            refuse!("{}", unknown("match field", id, known));
+        }
+        if matches[..i].iter().any(|other| other.field_id == id) {
+            refuse!("match field id {id:#x} is given twice");
         }
     }
-    let mut key = Key::new(keys);
-    for (i, (field, schema)) in fields.iter().zip(keys).enumerate() {
-        // Clients mostly send the fields in order: look there first.
-        let given = matches.get(i).filter(|m| m.field_id == field.id);
-        let given = given.or_else(|| matches.iter().find(|m| m.field_id == field.id));
+    let mut key = Key::new(&own.keys);
+    for (i, ((id, kind), schema)) in own.fields.iter().zip(&own.keys).enumerate() {
+        // Most clients send the fields in order: look there first.
+        let given = matches.get(i).filter(|m| m.field_id == *id);
+        let given = given.or_else(|| matches.iter().find(|m| m.field_id == *id));
+        let name = &schema.name;
         match given {
-            Some(given) => push(&mut key, field, schema, given.field_match_type.as_ref())
-                .at(format_args!("match field {}", schema.name))?,
-            None if schema.kind == MatchKind::Exact => refuse!(
-                invalid,
-                "match field {} (id {}) is missing: an exact field has no don't-care",
-                schema.name,
-                field.id
-            ),
+            Some(given) => push(&mut key, *kind, schema, given.field_match_type.as_ref())
+                .at(format_args!("match field {name}"))?,
+            None if schema.kind == MatchKind::Exact => {
+                refuse!("match field {name} (id {id}) is missing: an exact field has no don't-care")
+            }
             None => key.push_any(schema),
         }
     }
@@ -79,42 +58,35 @@ pub fn decode_fields(
 
 fn push(
     key: &mut Key,
-    field: &FieldBinding,
+    kind: MatchKind,
     schema: &KeySchema,
     given: Option<&FieldMatchType>,
-) -> Result<(), Refusal> {
-    let own = field.kind.name();
+) -> Checked {
     let number = |value| bytestring::number(value, schema.width);
     let given = match given {
-        None => refuse!(invalid, "no value is set"),
-        Some(FieldMatchType::Other(_)) => refuse!(invalid, "it is matched as {own}, not as other"),
+        None | Some(FieldMatchType::Other(_)) => {
+            refuse!("no value is set; it is matched as {}", kind.name())
+        }
         Some(FieldMatchType::Exact(m)) => KeyMatch::Exact(number(&m.value)?),
         Some(FieldMatchType::Optional(m)) => KeyMatch::Optional(Some(number(&m.value)?)),
-        Some(FieldMatchType::Lpm(m)) => {
-            let (value, prefix_len) = (number(&m.value)?, m.prefix_len);
-            let Ok(prefix_len) = u32::try_from(prefix_len) else {
-                refuse!(
-                    invalid,
-                    "prefix length {prefix_len} is not within 1 to {}",
-                    schema.width
-                );
-            };
-            KeyMatch::Lpm { value, prefix_len }
-        }
-        Some(FieldMatchType::Ternary(m)) => {
-            let (value, mask) = (number(&m.value)?, number(&m.mask)?);
-            KeyMatch::Ternary { value, mask }
-        }
-        Some(FieldMatchType::Range(m)) => {
-            let (low, high) = (number(&m.low)?, number(&m.high)?);
-            KeyMatch::Range { low, high }
-        }
+        Some(FieldMatchType::Lpm(m)) => KeyMatch::Lpm {
+            value: number(&m.value)?,
+            prefix_len: in_range("prefix length", m.prefix_len, 0..=schema.width)?,
+        },
+        Some(FieldMatchType::Ternary(m)) => KeyMatch::Ternary {
+            value: number(&m.value)?,
+            mask: number(&m.mask)?,
+        },
+        Some(FieldMatchType::Range(m)) => KeyMatch::Range {
+            low: number(&m.low)?,
+            high: number(&m.high)?,
+        },
     };
     // An optional field may be ternary in the pipeline: p4c has no other form for it.
-    if given.kind() != field.kind {
+    if given.kind() != kind {
         refuse!(
-            invalid,
-            "it is matched as {own}, not as {}",
+            "it is matched as {}, not as {}",
+            kind.name(),
             given.kind().name()
         );
     }
@@ -129,24 +101,22 @@ fn push(
             }
         }
     };
-    refuse!(invalid, "{any} is a don't-care: leave the field out")
+    refuse!("{any} is a don't-care: leave the field out")
 }
 
 /// The messages of a key, don't-cares left out.
-pub fn encode_key(table: &TableBinding, key: &EntryKey) -> Vec<FieldMatch> {
-    let pairs = table.fields.iter().zip(&key.matches);
-    let message = |(field, given): (&FieldBinding, &KeyMatch)| {
-        let field_match_type = Some(encode(field, given)?);
-        let field_id = field.id;
+pub fn encode_key(table: &Table, key: &EntryKey) -> Vec<FieldMatch> {
+    let pairs = table.key.fields.iter().zip(&key.matches);
+    let message = |((field_id, kind), given): (&(u32, MatchKind), &KeyMatch)| {
         Some(FieldMatch {
-            field_id,
-            field_match_type,
+            field_id: *field_id,
+            field_match_type: Some(encode(*kind, given)?),
         })
     };
     pairs.filter_map(message).collect()
 }
 
-fn encode(field: &FieldBinding, given: &KeyMatch) -> Option<FieldMatchType> {
+fn encode(kind: MatchKind, given: &KeyMatch) -> Option<FieldMatchType> {
     let number = bytestring::encode;
     Some(match given {
         KeyMatch::Lpm { prefix_len: 0, .. } | KeyMatch::Optional(None) => return None,
@@ -157,24 +127,24 @@ fn encode(field: &FieldBinding, given: &KeyMatch) -> Option<FieldMatchType> {
         KeyMatch::Exact(value) => FieldMatchType::Exact(Exact {
             value: number(value),
         }),
-        KeyMatch::Lpm { value, prefix_len } => {
-            let (value, prefix_len) = (number(value), *prefix_len as i32);
-            FieldMatchType::Lpm(Lpm { value, prefix_len })
+        KeyMatch::Lpm { value, prefix_len } => FieldMatchType::Lpm(Lpm {
+            value: number(value),
+            prefix_len: *prefix_len as i32,
+        }),
+        KeyMatch::Ternary { value, mask } if kind == MatchKind::Ternary => {
+            FieldMatchType::Ternary(Ternary {
+                value: number(value),
+                mask: number(mask),
+            })
         }
-        KeyMatch::Optional(Some(value)) => optional(value),
-        KeyMatch::Ternary { value, .. } if field.kind == MatchKind::Optional => optional(value),
-        KeyMatch::Ternary { value, mask } => {
-            let (value, mask) = (number(value), number(mask));
-            FieldMatchType::Ternary(Ternary { value, mask })
+        KeyMatch::Optional(Some(value)) | KeyMatch::Ternary { value, .. } => {
+            FieldMatchType::Optional(Optional {
+                value: number(value),
+            })
         }
-        KeyMatch::Range { low, high } => {
-            let (low, high) = (number(low), number(high));
-            FieldMatchType::Range(Range { low, high })
-        }
+        KeyMatch::Range { low, high } => FieldMatchType::Range(Range {
+            low: number(low),
+            high: number(high),
+        }),
     })
-}
-
-fn optional(value: &Bits) -> FieldMatchType {
-    let value = bytestring::encode(value);
-    FieldMatchType::Optional(Optional { value })
 }

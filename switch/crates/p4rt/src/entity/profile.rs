@@ -1,40 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Action profile members, and groups with watched ports (P4Runtime 1.5 §9.2).
+//! Action profile members, groups with watched ports, and one-shots, which are entries with their own hidden group and
+//! members (P4Runtime 1.5 §9.2).
 
 use std::collections::HashSet;
 
-use tonic::Code;
-use v1model::{GroupMember, Pipeline, ProfileId};
+use v1model::{ActionCall, GroupMember, Pipeline, ProfileId};
 
-use super::action::{self, Place};
-use super::{Op, Verb};
-use crate::binding::{Binding, ProfileBinding};
+use super::{action, Planner, Verb};
+use crate::binding::{Bound, Profile, Table};
 use crate::bytestring;
-use crate::error::{refuse, At, Refusal};
+use crate::error::{in_range, refusal, refuse, At, Checked, ErrorKind, Refusal};
+use crate::proto::p4rt::action_profile_action::WatchKind as ActionWatch;
+use crate::proto::p4rt::action_profile_action_set::{ActionSelectionMode, SizeSemantics};
 use crate::proto::p4rt::action_profile_group::member::WatchKind as MemberWatch;
-use crate::proto::p4rt::{ActionProfileGroup, ActionProfileMember};
+use crate::proto::p4rt::{ActionProfileActionSet, ActionProfileGroup, ActionProfileMember};
 use crate::soft::{Group, Soft};
 use crate::target::Target;
 
+/// Max members of a group: all of them are checked in one piece.
+const MEMBERS_OF_GROUP_MAX: usize = 512;
+/// Max actions of a set: all of them are installed in one piece.
+const ACTIONS_MAX: usize = 256;
+
 /// # Errors
 /// INVALID_ARGUMENT for the id that means none.
-pub fn check_id(what: &str, id: u32) -> Result<(), Refusal> {
-    match id {
-        0 => refuse!(invalid, "{what} id 0 is not within 1 to {}", u32::MAX),
-        _ => Ok(()),
-    }
-}
-
-/// Most members of a group: all of them are checked in one piece.
-const MEMBERS_OF_GROUP_MAX: usize = 512;
-
-/// # Errors
-/// RESOURCE_EXHAUSTED for more than `max`.
-pub(super) fn check_count(what: &str, count: usize, max: usize) -> Result<(), Refusal> {
-    if count > max {
-        refuse!(exhausted, "{count} {what}; at most {max} are possible");
-    }
-    Ok(())
+pub fn check_id(what: &str, id: u32) -> Checked<u32> {
+    in_range(what, id, 1..=u32::MAX)
 }
 
 /// A group's members with the port that each one watches.
@@ -54,14 +45,12 @@ impl WatchedGroup {
         live.map(|(member, _)| *member).collect()
     }
 
-    /// Has it a member that watches any of these ports?
-    pub fn watches_any(&self, ports: &HashSet<u32>) -> bool {
-        let down = |port: &Option<u32>| port.is_some_and(|p| ports.contains(&p));
-        self.members.iter().any(|(_, port)| down(port))
-    }
-
-    fn watches(&self, port: u32) -> bool {
-        self.members.iter().any(|(_, p)| *p == Some(port))
+    /// Has it a member that watches such a port?
+    pub fn watches(&self, is_wanted: impl Fn(u32) -> bool) -> bool {
+        self.members
+            .iter()
+            .filter_map(|(_, port)| *port)
+            .any(is_wanted)
     }
 }
 
@@ -75,19 +64,16 @@ pub fn port_changed(soft: &mut Soft, port: u32, up: bool) -> Vec<Live> {
         true => soft.ports_down.remove(&port),
         false => soft.ports_down.insert(port),
     };
-    match changed {
-        true => live_groups(soft, |group| group.watches(port)),
-        false => Vec::new(),
-    }
+    live_groups(soft, |own| changed && own == port)
 }
 
-/// Those of all groups for which `wanted` is true.
-pub fn live_groups(soft: &Soft, wanted: impl Fn(&WatchedGroup) -> bool) -> Vec<Live> {
+/// Those of all groups that watch such a port.
+pub fn live_groups(soft: &Soft, is_wanted: impl Fn(u32) -> bool) -> Vec<Live> {
     let one_shots = soft.extras().filter_map(|e| e.one_shot.as_ref());
     let groups = soft.groups.values().map(|g| &g.watched);
     let groups = groups.chain(one_shots.map(|o| &o.watched));
     let live = |g: &WatchedGroup| (g.profile, g.group_id, g.live(&soft.ports_down));
-    groups.filter(|g| wanted(g)).map(live).collect()
+    groups.filter(|g| g.watches(&is_wanted)).map(live).collect()
 }
 
 /// Puts them into the pipeline.
@@ -99,231 +85,310 @@ pub fn follow(pipeline: &mut Pipeline, groups: Vec<Live>) {
     }
 }
 
-/// # Errors
-/// NOT_FOUND for an unknown profile, INVALID_ARGUMENT for a bad id or action; when it is applied the pipeline's refusal,
-/// and INVALID_ARGUMENT when the profile is programmed by one-shots.
-pub fn plan_member(
-    binding: &Binding,
-    verb: Verb,
-    entry: &ActionProfileMember,
-) -> Result<Op, Refusal> {
-    let profile = binding.profiles.get(entry.action_profile_id)?;
-    let place = format!("action profile {}", profile.name);
-    let member = entry.member_id;
-    check_id("member", member).at(&place)?;
-    let call = match (verb, &entry.action) {
-        (Verb::Delete, _) => None,
-        (_, None) => refuse!(invalid, "{place}: member {member}: the action is unset"),
-        (_, Some(action)) => {
-            let table = binding.tables.get(profile.table_id)?;
-            Some(action::decode(table, action, Place::Entry).at(&place)?)
+/// The port that a member watches, as a byte string.
+macro_rules! watch {
+    ($kind:ident, $given:expr) => {
+        match &$given {
+            None | Some($kind::Watch(0)) => Vec::new(),
+            Some($kind::Watch(port)) => port.to_be_bytes().to_vec(),
+            Some($kind::WatchPort(port)) => port.to_vec(),
         }
     };
-    let (id, profile) = (profile.id, profile.profile);
-    Ok(Op::new(1, move |target: &mut Target| {
-        let (pipeline, soft) = target.parts()?;
-        let count = soft.members.entry(id).or_default();
-        match call {
-            Some(call) if verb == Verb::Insert => {
-                let one_shots = soft.one_shots.get(&id);
-                refuse_mixing(one_shots, "one-shot entries", "a member").at(place)?;
-                pipeline.profile_mut(profile).insert_member(member, &call)?;
-                *count += 1;
-            }
-            Some(call) => pipeline.profile_mut(profile).modify_member(member, &call)?,
-            None => {
-                pipeline.profile_mut(profile).delete_member(member)?;
-                *count = count.saturating_sub(1);
-            }
-        }
-        Ok(())
-    }))
 }
 
-pub(super) fn refuse_mixing(others: Option<&usize>, have: &str, want: &str) -> Result<(), Refusal> {
-    match others {
-        Some(n) if *n > 0 => refuse!(
-            invalid,
-            "it has {n} {have}, so {want} cannot be added: a profile takes either one-shots or members and groups"
-        ),
-        _ => Ok(()),
+/// A member, and the port that it watches.
+fn watched(
+    profile: &Profile,
+    member: u32,
+    weight: i32,
+    port: &[u8],
+) -> Checked<(GroupMember, Option<u32>)> {
+    let weight = match (profile.weights_disallowed, profile.max_member_weight) {
+        (true, _) => in_range("weight", weight, 0..=0)? + 1,
+        (false, 0) => in_range("weight", weight, 1..=i32::MAX as u32)?,
+        (false, max) => in_range("weight", weight, 1..=max)?,
+    };
+    let port = match port.is_empty() {
+        true => None,
+        false => Some(bytestring::decode_port(port).map_err(|e| refusal!("watched {e}"))?),
+    };
+    Ok((GroupMember { member, weight }, port))
+}
+
+fn check_size(profile: &Profile, group: &WatchedGroup, max: u32, kind: ErrorKind) -> Checked {
+    let weight = |(member, _): &(GroupMember, _)| match profile.size_counts_members {
+        true => 1,
+        false => u64::from(member.weight),
+    };
+    let size: u64 = group.members.iter().map(weight).sum();
+    match max > 0 && size > max.into() {
+        true => Err(Refusal::new(
+            kind,
+            format!("a group of size {size} is above the limit of {max}"),
+        )),
+        false => Ok(()),
     }
 }
 
 /// # Errors
-/// NOT_FOUND for an unknown profile, INVALID_ARGUMENT for bad ids, weights and sizes; when it is applied the pipeline's
-/// refusal, and INVALID_ARGUMENT for a changed `max_size` and when the profile is programmed by one-shots.
-pub fn plan_group(
-    binding: &Binding,
-    verb: Verb,
-    entry: &ActionProfileGroup,
-) -> Result<Op, Refusal> {
-    let profile = binding.profiles.get(entry.action_profile_id)?;
-    let place = format!("action profile {}", profile.name);
-    let watched = watched_group(profile, verb, entry).at(&place)?;
-    let key = (profile.id, entry.group_id);
-    let work = 1 + watched.members.len() / 4;
-    let message = entry.clone();
-    Ok(Op::new(work, move |target: &mut Target| {
-        let mut ports = watched.members.iter().filter_map(|(_, port)| *port);
-        if let Some(port) = ports.find(|port| !target.has_port(*port)) {
-            refuse!(invalid, "{place}: watched port {port} does not exist");
-        }
-        let (pipeline, soft) = target.parts()?;
-        let WatchedGroup {
-            profile, group_id, ..
-        } = watched;
-        // Checked with all members: a member that is out now must exist as well.
-        let all = watched.live(&HashSet::new());
-        match verb {
-            Verb::Insert => {
-                let one_shots = soft.one_shots.get(&key.0);
-                refuse_mixing(one_shots, "one-shot entries", "a group").at(place)?;
-                pipeline.profile_mut(profile).insert_group(
-                    group_id,
-                    &all,
-                    message.max_size as u32,
-                )?;
+/// RESOURCE_EXHAUSTED for more than `max`.
+fn check_count(what: &str, count: usize, max: usize) -> Checked {
+    match count > max {
+        true => refuse!(
+            ResourceExhausted,
+            "{count} {what}; at most {max} are possible"
+        ),
+        false => Ok(()),
+    }
+}
+
+/// # Errors
+/// INVALID_ARGUMENT when others are there already.
+pub fn refuse_mixing(others: usize, have: &str, want: &str) -> Checked {
+    match others {
+        0 => Ok(()),
+        _ => refuse!(
+            "it has {others} {have}, so {want} cannot be added: a profile takes either one-shots or members and groups"
+        ),
+    }
+}
+
+impl Planner<'_> {
+    /// # Errors
+    /// NOT_FOUND for an unknown profile, INVALID_ARGUMENT for a bad id or action; when it is applied the pipeline's
+    /// refusal, and INVALID_ARGUMENT when the profile is programmed by one-shots.
+    pub(super) fn member(&mut self, entry: &ActionProfileMember) -> Checked {
+        let own = self.binding.profiles.get(entry.action_profile_id)?;
+        let member = check_id("member id", entry.member_id).at(own)?;
+        let call = match &entry.action {
+            _ if self.verb == Verb::Delete => None,
+            None => refuse!("{own}: member {member}: the action is unset"),
+            Some(action) => {
+                let table = self.binding.tables.get(own.table_id)?;
+                Some(action::decode(table, action, false).at(own)?)
             }
-            Verb::Modify => {
-                let old = soft.groups.get(&key).map(|group| group.message.max_size);
-                let new = message.max_size;
-                if let Some(old) = old.filter(|old| *old != new) {
-                    refuse!(
-                        invalid,
-                        "{place}: group {group_id}: max_size {new} differs from the {old} it was made with"
-                    );
+        };
+        let (id, place, profile, verb) = (own.id, own.to_string(), own.profile, self.verb);
+        self.op(1, move |target: &mut Target| {
+            let (pipeline, soft) = target.parts()?;
+            let one_shots = soft.one_shots(id);
+            let profile = pipeline.profile_mut(profile);
+            match call {
+                Some(call) if verb == Verb::Insert => {
+                    refuse_mixing(one_shots, "one-shot entries", "a member").at(place)?;
+                    profile.insert_member(member, &call)
                 }
-                pipeline.profile_mut(profile).modify_group(group_id, &all)?;
+                Some(call) => profile.modify_member(member, &call),
+                None => profile.delete_member(member),
             }
-            Verb::Delete => {
-                pipeline.profile_mut(profile).delete_group(group_id)?;
-                soft.groups.remove(&key);
-                return Ok(());
+        })
+    }
+
+    /// # Errors
+    /// NOT_FOUND for an unknown profile, INVALID_ARGUMENT for bad ids, weights and sizes; when it is applied the
+    /// pipeline's refusal, and INVALID_ARGUMENT for a changed `max_size` and when the profile is programmed by one-shots.
+    pub(super) fn group(&mut self, entry: &ActionProfileGroup) -> Checked {
+        let own = self.binding.profiles.get(entry.action_profile_id)?;
+        let (verb, place) = (self.verb, format!("{own}: group {}", entry.group_id));
+        let watched = watched_group(own, verb, entry).at(&place)?;
+        let key = (own.id, entry.group_id);
+        let work = 1 + watched.members.len() / 4;
+        let message = entry.clone();
+        self.op(work, move |target: &mut Target| {
+            let mut ports = watched.members.iter().filter_map(|(_, port)| *port);
+            if let Some(port) = ports.find(|port| !target.has_port(*port)) {
+                refuse!("{place}: watched port {port} does not exist");
             }
-        }
-        let live = watched.live(&soft.ports_down);
-        if live.len() != all.len() {
-            pipeline
-                .profile_mut(profile)
-                .modify_group(group_id, &live)?;
-        }
-        soft.groups.insert(key, Group { message, watched });
-        Ok(())
-    }))
+            let (pipeline, soft) = target.parts()?;
+            let profile = pipeline.profile_mut(watched.profile);
+            // Checked with all members: a member that is out now must exist as well.
+            let all = watched.live(&HashSet::new());
+            let (id, new) = (key.1, message.max_size);
+            match verb {
+                Verb::Insert => {
+                    let one_shots = soft.one_shots(key.0);
+                    refuse_mixing(one_shots, "one-shot entries", "a group").at(place)?;
+                    profile.insert_group(id, &all, new as u32)?;
+                }
+                Verb::Modify => {
+                    let old = soft
+                        .groups
+                        .get(&key)
+                        .map_or(new, |group| group.message.max_size);
+                    if old != new {
+                        refuse!("{place}: max_size {new} differs from the {old} it was made with");
+                    }
+                    profile.modify_group(id, &all)?;
+                }
+                _ => {
+                    profile.delete_group(id)?;
+                    soft.groups.remove(&key);
+                    return Ok(());
+                }
+            }
+            let live = watched.live(&soft.ports_down);
+            if live.len() != all.len() {
+                profile.modify_group(id, &live)?;
+            }
+            soft.groups.insert(key, Group { message, watched });
+            Ok(())
+        })
+    }
 }
 
 #[allow(deprecated)]
 fn watched_group(
-    profile: &ProfileBinding,
+    profile: &Profile,
     verb: Verb,
     entry: &ActionProfileGroup,
-) -> Result<WatchedGroup, Refusal> {
+) -> Checked<WatchedGroup> {
     if !profile.selector {
-        refuse!(invalid, "it has no selector, so no groups");
+        refuse!("the action profile has no selector, so no groups");
     }
-    let (group_id, max_size) = (entry.group_id, entry.max_size);
-    check_id("group", group_id)?;
-    let mut watched = WatchedGroup {
+    let mut group = WatchedGroup {
         profile: profile.profile,
-        group_id,
+        group_id: check_id("group id", entry.group_id)?,
         members: Vec::new(),
     };
     if verb == Verb::Delete {
-        return Ok(watched);
+        return Ok(group);
     }
-    let limit = profile.max_group_size;
-    let (least, most, allowed) = match limit {
-        0 => (0, u32::MAX, "0 or more".to_owned()),
-        limit => (1, limit, format!("1 to {limit}")),
+    let max = match profile.max_group_size {
+        0 => in_range("max_size", entry.max_size, 0..=i32::MAX as u32)?,
+        limit => in_range("max_size", entry.max_size, 1..=limit)?,
     };
-    let max = match u32::try_from(max_size) {
-        Ok(size) if (least..=most).contains(&size) => size,
-        _ => refuse!(
-            invalid,
-            "group {group_id}: max_size {max_size} is not allowed: {allowed}"
-        ),
-    };
-    check_count(
-        "members of a group",
-        entry.members.len(),
-        MEMBERS_OF_GROUP_MAX,
-    )?;
-    let mut seen = HashSet::with_capacity(entry.members.len());
+    check_count("members", entry.members.len(), MEMBERS_OF_GROUP_MAX)?;
     for member in &entry.members {
-        let id = member.member_id;
-        check_id("member", id)?;
-        let weight = weight(profile, member.weight)?;
-        let port = match &member.watch_kind {
-            None => None,
-            Some(MemberWatch::Watch(port)) => watch_number(*port)?,
-            Some(MemberWatch::WatchPort(port)) => watch_port(port)?,
-        };
-        if !seen.insert(id) {
-            refuse!(invalid, "group {group_id}: member {id} is given twice");
-        }
-        watched
+        let id = check_id("member id", member.member_id)?;
+        let port = watch!(MemberWatch, member.watch_kind);
+        group
             .members
-            .push((GroupMember { member: id, weight }, port));
+            .push(watched(profile, id, member.weight, &port)?);
     }
-    check_size(profile, &watched.members, max, Code::ResourceExhausted)?;
-    Ok(watched)
+    check_size(profile, &group, max, ErrorKind::ResourceExhausted)?;
+    Ok(group)
 }
 
-pub(super) fn weight(profile: &ProfileBinding, weight: i32) -> Result<u32, Refusal> {
-    if profile.weights_disallowed {
-        return match weight {
-            0 => Ok(1),
-            _ => refuse!(
-                invalid,
-                "weight {weight} is not allowed: this profile takes no weights"
-            ),
-        };
-    }
-    let limit = profile.max_member_weight;
-    match u32::try_from(weight) {
-        Ok(w) if w > 0 && (limit == 0 || w <= limit) => Ok(w),
-        _ if limit > 0 => refuse!(invalid, "weight {weight} is not within 1 to {limit}"),
-        _ => refuse!(
-            invalid,
-            "weight {weight} is not allowed: it must be 1 or more"
-        ),
-    }
+/// A one-shot: the message to read back, and the hidden objects behind it, which have no ids before it is installed.
+#[derive(Debug, Clone)]
+pub struct OneShot {
+    pub message: ActionProfileActionSet,
+    profile_id: u32,
+    pub watched: WatchedGroup,
+    /// What its members do; empty once they are installed.
+    calls: Vec<ActionCall>,
 }
 
-pub(super) fn watch_number(port: i32) -> Result<Option<u32>, Refusal> {
-    match u32::try_from(port) {
-        Ok(port) => Ok(Some(port).filter(|port| *port > 0)),
-        Err(_) => refuse!(invalid, "watch {port} is no port"),
-    }
-}
-
-pub(super) fn watch_port(port: &[u8]) -> Result<Option<u32>, Refusal> {
-    match port.is_empty() {
-        true => Ok(None),
-        false => match bytestring::decode_port(port) {
-            Ok(port) => Ok(Some(port)),
-            Err(refusal) => refuse!(invalid, "watch_port: {refusal}"),
-        },
-    }
-}
-
-pub(super) fn check_size(
-    profile: &ProfileBinding,
-    members: &[(GroupMember, Option<u32>)],
-    max: u32,
-    code: Code,
-) -> Result<(), Refusal> {
-    let (size, what) = match profile.size_counts_members {
-        true => (members.len() as u64, "members"),
-        false => {
-            let weights = members.iter().map(|(m, _)| u64::from(m.weight));
-            (weights.sum(), "as the sum of weights")
+impl OneShot {
+    /// # Errors
+    /// INVALID_ARGUMENT for bad actions, weights and sizes, UNIMPLEMENTED for modes that the selector has not.
+    #[allow(deprecated)]
+    pub fn plan(
+        table: &Table,
+        profile: &Bound<Profile>,
+        set: &ActionProfileActionSet,
+    ) -> Checked<OneShot> {
+        if !profile.selector {
+            refuse!("the {profile} has no selector, so it takes no action sets");
         }
-    };
-    if max > 0 && size > u64::from(max) {
-        let text = format!("a group of {size} {what} is above the limit of {max}");
-        return Err(Refusal::new(code, text));
+        if set.action_selection_mode() == ActionSelectionMode::Random {
+            refuse!(
+                Unimplemented,
+                "the selection mode RANDOM is not supported; the selector hashes"
+            );
+        }
+        let own = match profile.size_counts_members {
+            true => SizeSemantics::SumOfMembers,
+            false => SizeSemantics::SumOfWeights,
+        };
+        let given = set.size_semantics();
+        if given != SizeSemantics::DefaultSizeDeterminedByActionSelector && given != own {
+            let name = given.as_str_name();
+            refuse!(
+                Unimplemented,
+                "the size semantics {name} are not the selector's"
+            );
+        }
+        let count = set.action_profile_actions.len();
+        check_count("actions of an action set", count, ACTIONS_MAX)?;
+        let mut one_shot = OneShot {
+            message: set.clone(),
+            profile_id: profile.id,
+            watched: WatchedGroup {
+                profile: profile.profile,
+                group_id: 0,
+                members: Vec::with_capacity(count),
+            },
+            calls: Vec::with_capacity(count),
+        };
+        for (index, item) in set.action_profile_actions.iter().enumerate() {
+            let mut add = || {
+                let Some(action) = &item.action else {
+                    refuse!("the action is unset");
+                };
+                let port = watch!(ActionWatch, item.watch_kind);
+                one_shot.calls.push(action::decode(table, action, false)?);
+                let member = watched(profile, 0, item.weight, &port)?;
+                one_shot.watched.members.push(member);
+                Ok::<(), Refusal>(())
+            };
+            add().at(format_args!("action set: action {index}"))?;
+        }
+        let (group, max) = (&one_shot.watched, profile.max_group_size);
+        check_size(profile, group, max, ErrorKind::InvalidArgument)?;
+        Ok(one_shot)
     }
-    Ok(())
+
+    pub fn work(&self) -> usize {
+        1 + self.calls.len() / 2
+    }
+
+    /// Makes the hidden members and their group; on an error none of them stays.
+    ///
+    /// # Errors
+    /// The pipeline's refusal; INVALID_ARGUMENT when the profile is programmed by members and groups.
+    pub fn install(&mut self, pipeline: &mut Pipeline, soft: &mut Soft) -> Checked {
+        let profile = pipeline.profile_mut(self.watched.profile);
+        if soft.one_shots(self.profile_id) == 0 {
+            let groups = soft
+                .groups
+                .range((self.profile_id, 0)..=(self.profile_id, u32::MAX));
+            refuse_mixing(profile.members(), "members", "a one-shot")?;
+            refuse_mixing(groups.count(), "groups", "a one-shot")?;
+        }
+        let mut installed = Vec::new();
+        let mut install = || {
+            for (call, (own, _)) in self.calls.drain(..).zip(&mut self.watched.members) {
+                own.member = soft.hidden_id(|id| profile.get_member(id).is_some());
+                profile.insert_member(own.member, &call)?;
+                installed.push(own.member);
+            }
+            self.watched.group_id = soft.hidden_id(|id| profile.get_group(id).is_some());
+            let live = self.watched.live(&soft.ports_down);
+            profile.insert_group(self.watched.group_id, &live, 0)
+        };
+        let done = install();
+        match done {
+            Ok(()) => *soft.one_shots.entry(self.profile_id).or_default() += 1,
+            Err(_) => installed
+                .into_iter()
+                .try_for_each(|id| profile.delete_member(id))?,
+        }
+        done
+    }
+
+    /// Takes the hidden group and its members away; no entry may point to the group any more.
+    pub fn remove(&self, pipeline: &mut Pipeline, soft: &mut Soft) {
+        let profile = pipeline.profile_mut(self.watched.profile);
+        let mut members = self.watched.members.iter();
+        let removed = profile.delete_group(self.watched.group_id);
+        let removed = removed
+            .and_then(|()| members.try_for_each(|(own, _)| profile.delete_member(own.member)));
+        if let Err(error) = removed {
+            tracing::error!(%error, "a one-shot left something behind");
+        }
+        if let Some(count) = soft.one_shots.get_mut(&self.profile_id) {
+            *count = count.saturating_sub(1);
+        }
+    }
 }

@@ -1,25 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Updates of table entries, default entries and the direct resources that travel with them (P4Runtime 1.5 §9.1).
+//! Updates of table entries, default entries and their direct counters and meters (P4Runtime 1.5 §9.1, §9.3.1, §9.4.1).
 
-use v1model::{ActionCall, Entry, EntryAction, Key, MeterConfig, Nanos, Pipeline, TableId};
+use v1model::{Entry, EntryAction, Key, MeterConfig, Nanos, Pipeline, TableId};
 
-use super::action::{self, Place};
-use super::direct::NO_ENTRY;
-use super::{array, matches, one_shot, profile, Op, Verb};
-use crate::binding::{Binding, ProfileBinding, TableBinding};
-use crate::error::{refuse, At, Refusal};
+use super::array::{check_colours, counter_data, meter_config, number};
+use super::profile::{check_id, refuse_mixing, OneShot};
+use super::{action, matches, Planner, Verb};
+use crate::binding::{Binding, Bound, Table};
+use crate::error::{in_range, refuse, At, Checked};
+use crate::proto::p4rt;
 use crate::proto::p4rt::table_action::Type;
-use crate::proto::p4rt::TableEntry;
+use crate::proto::p4rt::*;
 use crate::soft::{Extra, Soft};
 use crate::target::Target;
 
-/// Most bytes of an entry's metadata, which is its client's own.
-const METADATA_MAX: usize = 4096;
+/// Max bytes of an entry's metadata, which is its client's own.
+const METADATA_MAX: u32 = 4096;
+
+pub const NO_ENTRY: &str = "no entry has this match and priority";
+const NO_DEFAULT_METER: &str =
+    "the direct meter of the default entry cannot be set: a miss executes none";
 
 /// What an entry is to be.
 struct Content {
     table: TableId,
-    action: Option<Action>,
+    /// None: as it is. Of a one-shot the group is not yet there.
+    action: Option<EntryAction>,
     idle_timeout: Nanos,
     /// What the entry carries for its client alone.
     extra: Extra,
@@ -28,418 +34,363 @@ struct Content {
     meter: Option<Option<MeterConfig>>,
 }
 
-enum Action {
-    Existing(EntryAction),
-    OneShot(one_shot::OneShotPlan),
-}
-
-impl Action {
-    /// What the pipeline's entry does; a one-shot is installed before, and stands in `extra`.
-    ///
-    /// # Errors
-    /// As `OneShotPlan::install`.
-    fn install(
-        self,
-        pipeline: &mut Pipeline,
-        soft: &mut Soft,
-        extra: &mut Extra,
-    ) -> Result<EntryAction, Refusal> {
-        match self {
-            Action::Existing(action) => Ok(action),
-            Action::OneShot(plan) => {
-                let one_shot = extra.one_shot.insert(plan.install(pipeline, soft)?);
-                Ok(EntryAction::Group(one_shot.group_id))
-            }
-        }
-    }
-}
-
+/// The table of a direct counter or meter, with the entry that is named.
+///
 /// # Errors
-/// See the rules of §9.1 in the order of the code; when it is applied the pipeline's refusal, with the table's name.
-pub fn plan(binding: &Binding, verb: Verb, entry: &TableEntry) -> Result<Op, Refusal> {
-    if entry.table_id == 0 {
-        refuse!(
-            invalid,
-            "table id 0 is a wildcard, which only a read may use"
-        );
-    }
+/// INVALID_ARGUMENT when there is none, or when it has no such direct resource; NOT_FOUND for an unknown table.
+pub fn table_of<'a>(
+    binding: &'a Binding,
+    entry: &'a Option<TableEntry>,
+    what: &str,
+    has: impl Fn(&Table) -> bool,
+) -> Checked<(&'a Bound<Table>, &'a TableEntry)> {
+    let Some(entry) = entry else {
+        refuse!("table_entry is unset; it names the entry");
+    };
     let table = binding.tables.get(entry.table_id)?;
-    if verb != Verb::Delete {
-        check_as_pi(table, entry)?;
+    match has(table) {
+        true => Ok((table, entry)),
+        false => refuse!("{table}: it has no direct {what}"),
     }
-    plan_in(binding, table, verb, entry).at(format_args!("table {}", table.name))
 }
 
-#[allow(deprecated)]
-fn plan_in(
-    binding: &Binding,
-    table: &TableBinding,
-    verb: Verb,
-    entry: &TableEntry,
-) -> Result<Op, Refusal> {
-    if entry.is_const {
-        refuse!(invalid, "is_const must be false in an update");
-    }
-    let key = match entry.is_default_action {
-        true => check_default(table, verb, entry).map(|()| None)?,
-        false => Some(entry_key(table, verb, entry)?),
-    };
-    let id = table.id;
-    if verb == Verb::Delete {
-        // §9.1: nothing but the key counts
-        let Some(key) = key else {
-            refuse!(invalid, "{ALWAYS_THERE}");
-        };
-        let table = table.table;
-        return Ok(op(id, 1, move |target| delete(table, &key, target)));
-    }
-    let profile = profile_of(binding, table);
-    let action = plan_action(table, profile, entry)?;
-    if verb == Verb::Insert && action.is_none() {
-        refuse!(invalid, "the action is unset; an INSERT needs one");
-    }
-    let idle_timeout = array::number("idle_timeout_ns", entry.idle_timeout_ns)?;
-    if entry.metadata.len() > METADATA_MAX {
-        refuse!(
-            invalid,
-            "metadata of {} bytes; at most {METADATA_MAX} are allowed",
-            entry.metadata.len()
-        );
-    }
-    let content = Content {
-        table: table.table,
-        action,
-        idle_timeout,
-        extra: Extra {
-            metadata: entry.metadata.clone(),
-            controller_metadata: entry.controller_metadata,
-            one_shot: None,
-        },
-        counter: plan_counter(table, entry)?,
-        meter: plan_meter(table, entry)?,
-    };
-    if table.is_const
-        && key.is_some()
-        && (content.action.is_some() || idle_timeout != 0 || !content.extra.metadata.is_empty())
-    {
-        refuse!(
-            denied,
-            "its entries are const: only their direct counters and meters can be modified"
-        );
-    }
-    let Some(key) = key else {
-        return Ok(op(id, 1, move |target| content.set_default(id, target)));
-    };
-    let work = match &content.action {
-        Some(Action::OneShot(plan)) => 1 + plan.work(),
-        _ => 1,
-    };
-    // Members and groups do not stand beside one-shots.
-    let points_to = match content.action {
-        Some(Action::Existing(EntryAction::Member(_) | EntryAction::Group(_))) => profile,
-        _ => None,
-    };
-    let points_to = points_to.map(|profile| profile.id);
-    Ok(op(id, work, move |target| {
-        let one_shots = points_to.and_then(|id| target.soft.one_shots.get(&id));
-        profile::refuse_mixing(
-            one_shots,
-            "one-shot entries",
-            "an entry of a member or group",
-        )?;
-        match verb {
-            Verb::Insert => content.insert(key, target),
-            _ => content.modify(key, target),
+impl Planner<'_> {
+    /// # Errors
+    /// See the rules of §9.1 in the order of the code; when it is applied the pipeline's refusal, with the table's name.
+    pub(super) fn table_entry(&mut self, entry: &TableEntry) -> Checked {
+        if entry.table_id == 0 {
+            refuse!("table id 0 is a wildcard, which only a read may use");
         }
-    }))
-}
+        let table = self.binding.tables.get(entry.table_id)?;
+        if self.verb != Verb::Delete {
+            check_as_pi(table, entry)?;
+        }
+        self.table_entry_of(table, entry).at(table)
+    }
 
-/// What is refused when it is applied names the table.
-fn op(
-    table: u32,
-    work: usize,
-    apply: impl FnOnce(&mut Target) -> Result<(), Refusal> + Send + 'static,
-) -> Op {
-    Op::new(work, move |target: &mut Target| {
-        let refusal = match apply(target) {
-            Err(refusal) if !refusal.message.starts_with("table ") => refusal,
-            done => return done,
+    fn table_entry_of(&mut self, table: &Table, entry: &TableEntry) -> Checked {
+        let verb = self.verb;
+        if entry.is_const {
+            refuse!("is_const must be false in an update");
+        }
+        let key = key(table, entry)?;
+        if key.is_none() {
+            check_default(verb, table, entry)?;
+        }
+        let id = entry.table_id;
+        // §9.1: of a DELETE nothing but the key counts.
+        if let (Verb::Delete, Some(key)) = (verb, &key) {
+            let (key, table) = (key.clone(), table.table);
+            return self.op_in(id, 1, move |target| delete(table, &key, target));
+        }
+        let content = self.content(table, entry)?;
+        if verb == Verb::Insert && content.action.is_none() {
+            refuse!("the action is unset; an INSERT needs one");
+        }
+        let Some(key) = key else {
+            return self.op_in(id, 1, move |target| content.set_default(id, target));
         };
-        let table = target.binding.tables.get(table)?;
-        Err(refusal.at(format_args!("table {}", table.name)))
-    })
+        let one_shot = content.extra.one_shot.as_ref();
+        let work = 1 + one_shot.map_or(0, OneShot::work);
+        // Members and groups do not stand beside one-shots.
+        let is_changed = one_shot.is_none() && content.action.is_some();
+        let profile = table.profile.filter(|_| is_changed);
+        self.op_in(id, work, move |target| {
+            let one_shots = profile.map_or(0, |id| target.soft.one_shots(id));
+            let what = "an entry of a member or group";
+            refuse_mixing(one_shots, "one-shot entries", what)?;
+            match verb {
+                Verb::Insert => content.insert(key, target),
+                _ => content.modify(key, target),
+            }
+        })
+    }
+
+    #[allow(deprecated)]
+    fn content(&self, table: &Table, entry: &TableEntry) -> Checked<Content> {
+        in_range("bytes of metadata", entry.metadata.len(), 0..=METADATA_MAX)?;
+        check_colours(&entry.meter_counter_data)?;
+        if entry.counter_data.is_some() && !table.direct_counter {
+            refuse!("it has no direct counter: counter_data must be unset");
+        }
+        if entry.meter_config.is_some() && table.direct_meter.is_none() {
+            refuse!("it has no direct meter: meter_config must be unset");
+        }
+        let config = entry.meter_config.as_ref();
+        let config = |kind| config.map(|config| meter_config(config, kind)).transpose();
+        let meter = table.direct_meter.map(config);
+        let mut content = Content {
+            table: table.table,
+            action: None,
+            idle_timeout: number("idle_timeout_ns", entry.idle_timeout_ns)?,
+            extra: Extra {
+                metadata: entry.metadata.clone(),
+                controller_metadata: entry.controller_metadata,
+                one_shot: None,
+            },
+            counter: entry.counter_data.as_ref().map(counter_data).transpose()?,
+            meter: meter.transpose()?,
+        };
+        let Some(given) = &entry.action else {
+            return Ok(content);
+        };
+        let profile = table.profile.map(|id| self.binding.profiles.get(id));
+        let profile = profile.transpose()?;
+        content.action = Some(match (&given.r#type, profile) {
+            (None, _) => refuse!("the table action is set, but is empty"),
+            (Some(Type::Action(call)), None) => {
+                EntryAction::Direct(action::decode(table, call, entry.is_default_action)?)
+            }
+            (Some(Type::Action(_)), Some(own)) => {
+                refuse!(
+                    "its entries have no action of their own, but a member or group of the {own}"
+                )
+            }
+            (_, None) => {
+                refuse!("its entries have an action of their own: it has no action profile")
+            }
+            (Some(Type::ActionProfileMemberId(id)), _) => {
+                EntryAction::Member(check_id("member id", *id)?)
+            }
+            (Some(Type::ActionProfileGroupId(_)), Some(own)) if !own.selector => {
+                refuse!("the {own} has no selector, so no groups")
+            }
+            (Some(Type::ActionProfileGroupId(id)), _) => {
+                EntryAction::Group(check_id("group id", *id)?)
+            }
+            (Some(Type::ActionProfileActionSet(set)), Some(own)) => {
+                content.extra.one_shot = Some(OneShot::plan(table, own, set)?);
+                EntryAction::Group(0)
+            }
+        });
+        Ok(content)
+    }
+
+    /// An op whose refusal names the table.
+    fn op_in(
+        &mut self,
+        table: u32,
+        work: usize,
+        apply: impl FnOnce(&mut Target) -> Checked + Send + 'static,
+    ) -> Checked {
+        self.op(work, move |target: &mut Target| match apply(target) {
+            Err(refusal) if !refusal.message.starts_with("table ") => {
+                Err(refusal).at(target.binding.tables.get(table)?)
+            }
+            done => done,
+        })
+    }
+
+    /// # Errors
+    /// INVALID_ARGUMENT for anything but MODIFY, for a table without a counter and for a bad key; NOT_FOUND when no
+    /// entry has this key.
+    pub(super) fn direct_counter(&mut self, entry: &DirectCounterEntry) -> Checked {
+        self.modify_only("direct counter")?;
+        let (table, of) = table_of(self.binding, &entry.table_entry, "counter", |t| {
+            t.direct_counter
+        })?;
+        let data = |data: &CounterData| counter_data(data).at(table);
+        let data = entry.data.as_ref().map(data).transpose()?;
+        let (key, id) = (key(table, of).at(table)?, table.table);
+        self.op_in(table.id, 1, move |target| {
+            let pipeline = target.pipeline()?;
+            match (key, data) {
+                (Some(key), Some((packets, bytes))) => {
+                    pipeline.table_mut(id).set_count(&key, packets, bytes)?;
+                }
+                (None, Some((packets, bytes))) => {
+                    pipeline.table_mut(id).set_default_count(packets, bytes)
+                }
+                (Some(key), None) if pipeline.table_get(id, &key).is_none() => {
+                    refuse!(NotFound, "{NO_ENTRY}")
+                }
+                (_, None) => {}
+            }
+            Ok(())
+        })
+    }
+
+    /// # Errors
+    /// INVALID_ARGUMENT for anything but MODIFY, for a table without a meter, for a bad key or configuration; NOT_FOUND
+    /// when no entry has this key.
+    pub(super) fn direct_meter(&mut self, entry: &DirectMeterEntry) -> Checked {
+        self.modify_only("direct meter")?;
+        check_colours(&entry.counter_data)?;
+        let has_meter = |table: &Table| table.direct_meter.is_some();
+        let (table, of) = table_of(self.binding, &entry.table_entry, "meter", has_meter)?;
+        let config = |config: &p4rt::MeterConfig| {
+            meter_config(config, table.direct_meter.unwrap_or_default()).at(table)
+        };
+        let config = entry.config.as_ref().map(config).transpose()?;
+        let Some(key) = key(table, of).at(table)? else {
+            refuse!(Unimplemented, "{table}: {NO_DEFAULT_METER}");
+        };
+        let id = table.table;
+        self.op_in(table.id, 1, move |target| {
+            target
+                .pipeline()?
+                .table_mut(id)
+                .set_meter(&key, config.as_ref())
+        })
+    }
 }
 
-const ALWAYS_THERE: &str = "the default entry always exists: only MODIFY is allowed";
+/// The key that an entry names; None for the default entry.
+fn key(table: &Table, entry: &TableEntry) -> Checked<Option<Key>> {
+    match entry.is_default_action {
+        false => matches::decode_key(table, &entry.r#match, entry.priority).map(Some),
+        true if entry.r#match.is_empty() && entry.priority == 0 => Ok(None),
+        true => refuse!("the default entry takes neither match fields nor a priority"),
+    }
+}
 
-fn check_default(table: &TableBinding, verb: Verb, entry: &TableEntry) -> Result<(), Refusal> {
+fn check_default(verb: Verb, table: &Table, entry: &TableEntry) -> Checked {
     if verb != Verb::Modify {
-        refuse!(invalid, "{ALWAYS_THERE}");
+        refuse!("the default entry always exists: only MODIFY is allowed");
     }
-    matches::no_key(entry)?;
     if entry.idle_timeout_ns != 0 {
-        refuse!(invalid, "the default entry has no idle timeout");
+        refuse!("the default entry has no idle timeout");
     }
-    if table.const_default {
-        refuse!(denied, "its default action is const");
-    }
-    if table.profile.is_some() {
-        refuse!(
-            denied,
-            "its default entry is fixed, as it has an action profile"
-        );
+    if table.const_default || table.profile.is_some() {
+        refuse!(PermissionDenied, "its default action is const");
     }
     if entry.meter_config.is_some() {
-        refuse!(
-            unimplemented,
-            "the direct meter of the default entry cannot be set: a miss executes none"
-        );
+        refuse!(Unimplemented, "{NO_DEFAULT_METER}");
     }
     Ok(())
-}
-
-fn entry_key(table: &TableBinding, verb: Verb, entry: &TableEntry) -> Result<Key, Refusal> {
-    if table.fields.is_empty() {
-        refuse!(
-            invalid,
-            "it has no key: only its default entry can be changed (is_default_action)"
-        );
-    }
-    if table.is_const && verb != Verb::Modify {
-        refuse!(
-            denied,
-            "its entries are const: none can be added or removed"
-        );
-    }
-    matches::decode_key(table, &entry.r#match, entry.priority)
-}
-
-fn profile_of<'a>(binding: &'a Binding, table: &TableBinding) -> Option<&'a ProfileBinding> {
-    let wanted = table.profile?;
-    binding.profiles.items.iter().find(|p| p.profile == wanted)
-}
-
-fn plan_action(
-    table: &TableBinding,
-    profile: Option<&ProfileBinding>,
-    entry: &TableEntry,
-) -> Result<Option<Action>, Refusal> {
-    let Some(action) = &entry.action else {
-        return Ok(None);
-    };
-    let Some(kind) = &action.r#type else {
-        refuse!(invalid, "the table action is set, but holds nothing");
-    };
-    let existing = match (kind, profile) {
-        (Type::Action(a), None) => {
-            let place = if entry.is_default_action { Place::Default } else { Place::Entry };
-            EntryAction::Direct(action::decode(table, a, place)?)
-        }
-        (Type::Action(_), Some(p)) => refuse!(
-            invalid,
-            "its entries point to members of the action profile {}, they hold no action of their own",
-            p.name
-        ),
-        (_, None) => {
-            refuse!(invalid, "it has no action profile: its entries hold an action of their own")
-        }
-        (Type::ActionProfileMemberId(id), Some(_)) => {
-            profile::check_id("member", *id)?;
-            EntryAction::Member(*id)
-        }
-        (Type::ActionProfileGroupId(id), Some(p)) => {
-            if !p.selector {
-                refuse!(invalid, "the action profile {} has no selector, so no groups", p.name);
-            }
-            profile::check_id("group", *id)?;
-            EntryAction::Group(*id)
-        }
-        (Type::ActionProfileActionSet(set), Some(p)) => {
-            return Ok(Some(Action::OneShot(one_shot::plan(table, p, set)?)))
-        }
-    };
-    Ok(Some(Action::Existing(existing)))
 }
 
 /// What BMv2's server (PI) says to the letter, without the table's name: its clients compare it (p4-guide's idletimeout).
-fn check_as_pi(table: &TableBinding, entry: &TableEntry) -> Result<(), Refusal> {
+fn check_as_pi(table: &Table, entry: &TableEntry) -> Checked {
     if entry.time_since_last_hit.is_some() {
-        refuse!(
-            invalid,
-            "has_time_since_last_hit must not be set in WriteRequest"
-        );
+        refuse!("has_time_since_last_hit must not be set in WriteRequest");
     }
     if entry.idle_timeout_ns != 0 && !entry.is_default_action && !table.idle_timeout {
-        refuse!(
-            invalid,
-            "idle_timeout_ns must be set to 0 for tables which do not support idle timeout"
-        );
+        refuse!("idle_timeout_ns must be set to 0 for tables which do not support idle timeout");
     }
     Ok(())
 }
 
-fn plan_counter(table: &TableBinding, entry: &TableEntry) -> Result<Option<(u64, u64)>, Refusal> {
-    match &entry.counter_data {
-        None => Ok(None),
-        Some(_) if !table.direct_counter => {
-            refuse!(
-                invalid,
-                "it has no direct counter: counter_data must be unset"
-            )
-        }
-        Some(data) => array::counter_data(data).map(Some),
-    }
-}
-
-fn plan_meter(
-    table: &TableBinding,
-    entry: &TableEntry,
-) -> Result<Option<Option<MeterConfig>>, Refusal> {
-    if entry.meter_counter_data.is_some() {
-        return Err(array::no_meter_counters("meter_counter_data"));
-    }
-    match (&entry.meter_config, table.direct_meter) {
-        (None, meter) => Ok(meter.map(|_| None)),
-        (Some(_), None) => refuse!(
-            invalid,
-            "it has no direct meter: meter_config must be unset"
-        ),
-        (Some(config), Some(kind)) => Ok(Some(Some(array::meter_config(config, kind)?))),
-    }
-}
-
 impl Content {
-    fn set_default(self, id: u32, target: &mut Target) -> Result<(), Refusal> {
-        let call: Option<ActionCall> = match self.action {
-            Some(Action::Existing(EntryAction::Direct(call))) => Some(call),
+    fn set_default(self, id: u32, target: &mut Target) -> Checked {
+        let call = match self.action {
+            Some(EntryAction::Direct(call)) => Some(call),
             _ => None,
         };
-        let is_reset = call.is_none();
         let (pipeline, soft) = target.parts()?;
-        pipeline.table_mut(self.table).set_default(call.as_ref())?;
-        let counter = self.counter.or(is_reset.then_some((0, 0)));
-        if let Some((packets, bytes)) = counter {
-            pipeline
-                .table_mut(self.table)
-                .set_default_count(packets, bytes);
+        let table = pipeline.table_mut(self.table);
+        table.set_default(call.as_ref())?;
+        let is_reset = call.is_none();
+        if let Some((packets, bytes)) = self.counter.or(is_reset.then_some((0, 0))) {
+            table.set_default_count(packets, bytes);
         }
-        if is_reset || self.extra.is_empty() {
-            soft.defaults.remove(&id);
-        } else {
-            soft.defaults.insert(id, self.extra.into());
-        }
+        match is_reset || self.extra.is_empty() {
+            true => soft.defaults.remove(&id),
+            false => soft.defaults.insert(id, self.extra.into()),
+        };
         Ok(())
     }
 
-    fn insert(self, key: Key, target: &mut Target) -> Result<(), Refusal> {
-        let now = target.now;
-        let (pipeline, soft) = target.parts()?;
-        let (table, mut extra) = (self.table, self.extra);
-        let Some(action) = self.action else {
-            refuse!(invalid, "the action is unset; an INSERT needs one");
-        };
-        let action = action.install(pipeline, soft, &mut extra)?;
-        let cookie = soft.keep(extra);
-        let entry = Entry {
+    /// What the entry is in the pipeline: its extra is stored, and a one-shot that is new is installed before.
+    ///
+    /// # Errors
+    /// As [`OneShot::install`].
+    fn entry(
+        &mut self,
+        key: Key,
+        mut action: EntryAction,
+        is_new: bool,
+        (pipeline, soft): (&mut Pipeline, &mut Soft),
+    ) -> Checked<Entry<Key>> {
+        if let Some(one_shot) = self.extra.one_shot.as_mut().filter(|_| is_new) {
+            one_shot.install(pipeline, soft)?;
+            action = EntryAction::Group(one_shot.watched.group_id);
+        }
+        Ok(Entry {
             key,
             action,
             idle_timeout: self.idle_timeout,
-            cookie,
-        };
-        let mut insert = || {
-            pipeline.table_insert(table, &entry, now)?;
-            let direct = set_direct(
-                pipeline,
-                table,
-                &entry.key,
-                self.counter,
-                self.meter.flatten().map(Some),
-            );
-            if direct.is_err() {
-                pipeline.table_delete(table, &entry.key)?;
+            cookie: soft.keep(std::mem::take(&mut self.extra)),
+        })
+    }
+
+    fn insert(mut self, key: Key, target: &mut Target) -> Checked {
+        let now = target.now;
+        let (pipeline, soft) = target.parts()?;
+        let action = self.action.take().unwrap_or(EntryAction::Group(0));
+        let entry = self.entry(key, action, true, (pipeline, soft))?;
+        self.meter = self.meter.flatten().map(Some);
+        let mut done = pipeline.table_insert(self.table, &entry, now);
+        if done.is_ok() {
+            done = self.set_direct(pipeline, &entry.key);
+            if done.is_err() {
+                pipeline.table_delete(self.table, &entry.key)?;
             }
-            direct
-        };
-        let done = insert();
+        }
         if done.is_err() {
-            release(pipeline, soft, cookie);
+            release(pipeline, soft, entry.cookie);
         }
         done
     }
 
-    fn modify(self, key: Key, target: &mut Target) -> Result<(), Refusal> {
+    fn modify(mut self, key: Key, target: &mut Target) -> Checked {
         let now = target.now;
         let (pipeline, soft) = target.parts()?;
-        let (table, mut extra) = (self.table, self.extra);
-        let has_extras = !extra.is_empty() || soft.has_extras();
-        let mut old = None;
-        let action = match self.action {
-            Some(Action::Existing(action)) if !has_extras => action,
+        let (mut old, is_new) = (None, self.action.is_some());
+        let action = match self.action.take() {
+            Some(action) if self.extra.is_empty() && !soft.has_extras() => action,
             action => {
-                let Some((entry, _)) = pipeline.table_get(table, &key) else {
-                    refuse!(not_found, "{NO_ENTRY}");
+                let Some((entry, _)) = pipeline.table_get(self.table, &key) else {
+                    refuse!(NotFound, "{NO_ENTRY}");
                 };
-                if pipeline.table_schema(table).const_entries.is_some() {
-                    return set_direct(pipeline, table, &key, self.counter, self.meter);
+                if pipeline.table_schema(self.table).const_entries.is_some() {
+                    return self.set_direct(pipeline, &key);
                 }
                 old = soft
                     .extra(entry.cookie)
                     .cloned()
                     .map(|extra| (entry.cookie, extra));
-                match action {
-                    Some(action) => action.install(pipeline, soft, &mut extra)?,
-                    None => {
-                        extra.one_shot = old.as_ref().and_then(|(_, e)| e.one_shot.clone());
-                        entry.action
-                    }
+                if action.is_none() {
+                    self.extra.one_shot = old.as_ref().and_then(|(_, e)| e.one_shot.clone());
                 }
+                action.unwrap_or(entry.action)
             }
         };
-        let group = |extra: &Extra| extra.one_shot.as_ref().map(|o| o.group_id);
-        let new_group = group(&extra);
-        let cookie = soft.keep(extra);
-        let entry = Entry {
-            key,
-            action,
-            idle_timeout: self.idle_timeout,
-            cookie,
-        };
-        if let Err(error) = pipeline.table_modify(table, &entry, now) {
-            release(pipeline, soft, cookie);
-            return Err(error.into());
+        let entry = self.entry(key, action, is_new, (pipeline, soft))?;
+        if let Err(error) = pipeline.table_modify(self.table, &entry, now) {
+            match is_new {
+                true => release(pipeline, soft, entry.cookie),
+                false => drop(soft.drop_extra(entry.cookie)),
+            }
+            return Err(error);
         }
         match old {
+            Some((cookie, _)) if is_new => release(pipeline, soft, cookie),
             // Its one-shot, if any, lives on in the new extra.
-            Some((cookie, extra)) if group(&extra) == new_group => drop(soft.drop_extra(cookie)),
-            Some((cookie, _)) => release(pipeline, soft, cookie),
+            Some((cookie, _)) => drop(soft.drop_extra(cookie)),
             None => {}
         }
-        set_direct(pipeline, table, &entry.key, self.counter, self.meter)
+        self.set_direct(pipeline, &entry.key)
+    }
+
+    fn set_direct(&self, pipeline: &mut Pipeline, key: &Key) -> Checked {
+        let table = pipeline.table_mut(self.table);
+        if let Some(config) = &self.meter {
+            table.set_meter(key, config.as_ref())?;
+        }
+        match self.counter {
+            Some((packets, bytes)) => table.set_count(key, packets, bytes),
+            None => Ok(()),
+        }
     }
 }
 
-fn delete(table: TableId, key: &Key, target: &mut Target) -> Result<(), Refusal> {
+fn delete(table: TableId, key: &Key, target: &mut Target) -> Checked {
     let (pipeline, soft) = target.parts()?;
     let entry = soft.has_extras().then(|| pipeline.table_get(table, key));
     pipeline.table_delete(table, key)?;
     if let Some((entry, _)) = entry.flatten() {
         release(pipeline, soft, entry.cookie);
-    }
-    Ok(())
-}
-
-fn set_direct(
-    pipeline: &mut Pipeline,
-    table: TableId,
-    key: &Key,
-    counter: Option<(u64, u64)>,
-    meter: Option<Option<MeterConfig>>,
-) -> Result<(), Refusal> {
-    if let Some(config) = meter {
-        pipeline.table_mut(table).set_meter(key, config.as_ref())?;
-    }
-    if let Some((packets, bytes)) = counter {
-        pipeline.table_mut(table).set_count(key, packets, bytes)?;
     }
     Ok(())
 }

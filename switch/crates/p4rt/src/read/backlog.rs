@@ -9,11 +9,11 @@ use std::time::Duration;
 use prost::Message;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::Sender;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tonic::Status;
 
-use crate::limits::Limits;
+use crate::connections::Limits;
 use crate::proto::p4rt::ReadResponse;
 
 /// Bytes that every client may leave waiting, whatever the others do.
@@ -32,12 +32,8 @@ pub struct Room {
     /// Bytes that may wait for one client.
     of_one: AtomicUsize,
     places: Arc<Semaphore>,
-    /// Told when a read waits for a place: the read whose client has kept it waiting longest hears it.
-    crowded: Notify,
-    /// A read whose client takes nothing for so long gives way to another one.
-    gives_way: Duration,
-    /// How long a read waits for a place.
-    patience: Duration,
+    /// How long a client may take nothing, and a read waits for a place.
+    stall: Duration,
 }
 
 impl Default for Room {
@@ -46,9 +42,7 @@ impl Default for Room {
             used: AtomicUsize::new(0),
             of_one: AtomicUsize::new(Limits::default().unread_bytes),
             places: Arc::new(Semaphore::new(MAX_READS)),
-            crowded: Notify::new(),
-            gives_way: Duration::from_secs(1),
-            patience: Duration::from_secs(5),
+            stall: STALL,
         }
     }
 }
@@ -58,32 +52,17 @@ impl Room {
         self.of_one.store(bytes, Ordering::Relaxed);
     }
 
-    /// A place for one more read.
+    /// A place for one more read; one whose client takes nothing has lost its own by then.
     ///
     /// # Errors
     /// RESOURCE_EXHAUSTED when all places stay taken.
     pub async fn place(&self) -> Result<OwnedSemaphorePermit, Status> {
-        if let Ok(place) = self.places.clone().try_acquire_owned() {
-            return Ok(place);
-        }
-        self.crowded.notify_one();
-        let place = timeout(self.patience, self.places.clone().acquire_owned()).await;
+        let place = timeout(2 * self.stall, self.places.clone().acquire_owned()).await;
         place.ok().and_then(Result::ok).ok_or_else(|| {
             Status::resource_exhausted(format!(
                 "{MAX_READS} reads are under way; try again when one of them is done"
             ))
         })
-    }
-
-    /// Returns when another read needs the place of one that waits for its client.
-    async fn needed(&self) {
-        tokio::time::sleep(self.gives_way).await;
-        loop {
-            self.crowded.notified().await;
-            if self.places.available_permits() == 0 {
-                return;
-            }
-        }
     }
 }
 
@@ -131,27 +110,22 @@ impl Backlog {
     /// Waits until the client has taken all of it.
     ///
     /// # Errors
-    /// CANCELLED when the client has gone, ABORTED when it takes nothing for long, or while others wait for its place.
+    /// CANCELLED when the client has gone, ABORTED when it takes nothing for long.
     pub async fn empty(&mut self) -> Result<(), Status> {
-        loop {
-            let permit = tokio::select! {
-                permit = timeout(STALL, self.out.reserve()) => permit.map_err(|_| {
-                    Status::aborted(format!("the client did not read for {} s", STALL.as_secs()))
-                })?,
-                () = self.room.needed() => return Err(Status::aborted(format!(
-                    "the client did not read while more than {MAX_READS} reads were under way: read again, faster"
-                ))),
-            };
+        let stall = self.room.stall;
+        while !self.waiting.is_empty() || self.out.is_closed() {
+            let permit = timeout(stall, self.out.reserve()).await.map_err(|_| {
+                Status::aborted(format!("the client did not read for {} s", stall.as_secs()))
+            })?;
             let permit = permit.map_err(|_| Status::cancelled("the client has gone"))?;
-            let Some(bytes) = self.waiting.pop_front() else {
-                return Ok(());
-            };
+            let bytes = self.waiting.pop_front().unwrap_or_default();
             self.bytes -= bytes.len();
             self.room.used.fetch_sub(bytes.len(), Ordering::Relaxed);
             let response = ReadResponse::decode(bytes.as_slice())
                 .map_err(|e| Status::internal(format!("a message cannot be read back: {e}")))?;
             permit.send(Ok(response));
         }
+        Ok(())
     }
 }
 
@@ -170,7 +144,7 @@ mod tests {
     async fn a_read_whose_client_takes_nothing_gives_way_to_another_one() {
         let room = Arc::new(Room {
             places: Arc::new(Semaphore::new(1)),
-            gives_way: Duration::from_millis(20),
+            stall: Duration::from_millis(20),
             ..Room::default()
         });
         let (out, _stream) = mpsc::channel(1);
@@ -198,7 +172,7 @@ mod tests {
     async fn a_read_finds_no_place_while_the_others_get_on_with_it() {
         let room = Room {
             places: Arc::new(Semaphore::new(1)),
-            patience: Duration::from_millis(20),
+            stall: Duration::from_millis(20),
             ..Room::default()
         };
         let first = room.place().await.unwrap();

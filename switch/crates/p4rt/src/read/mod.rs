@@ -15,23 +15,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prost::Message;
-use tokio::sync::mpsc::Sender;
-use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit};
+use tokio::sync::mpsc::{self, Sender};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
 
 use crate::config::{Context, Loaded, State};
-use crate::entity::{action, array};
-use crate::error::{batch_status, refusal, short, MetadataRoom, Refusal};
+use crate::entity::array::check_colours;
+use crate::entity::table_read::Wanted;
+use crate::entity::{action, no_externs};
+use crate::error::{batch_status, refuse, short, MetadataRoom, Refusal};
+use crate::proto::p4rt::digest_entry::Config;
 use crate::proto::p4rt::entity::Entity as Kind;
 use crate::proto::p4rt::packet_replication_engine_entry::Type as PreType;
-use crate::proto::p4rt::{
-    ActionProfileMember, DigestEntry, Entity, PacketReplicationEngineEntry, ReadRequest,
-    ReadResponse, ValueSetEntry,
-};
+use crate::proto::p4rt::*;
 use crate::shared::Shared;
+use crate::soft::{Group, Soft};
 use backlog::Backlog;
 pub use backlog::Room;
-use tables::Wanted;
 
 /// Entities that one request may ask for.
 pub const MAX_REQUESTS: usize = 4096;
@@ -72,7 +72,7 @@ pub async fn read(
     let _ = tokio::time::timeout(LAST, out.send(Err(short(status)))).await;
 }
 
-/// As `read`, for a caller that waits for the end.
+/// As `read`, for a caller that takes all messages at the end; nothing of it waits for time to pass.
 ///
 /// # Errors
 /// What `read` sends as the last item.
@@ -80,24 +80,23 @@ pub async fn read_here(
     shared: Arc<Shared>,
     request: ReadRequest,
 ) -> Result<Vec<ReadResponse>, Status> {
-    let mut reader = Reader::new(shared, Sink::Caller(Vec::new()), MetadataRoom::max());
+    let (out, mut messages) = mpsc::channel(Semaphore::MAX_PERMITS);
+    let mut reader = Reader::new(shared, &out, MetadataRoom::max());
     reader.all(&request).await??;
-    match reader.sink {
-        Sink::Caller(responses) => Ok(responses),
-        Sink::Client(_) => Ok(Vec::new()),
-    }
+    drop((reader, out));
+    let messages = std::iter::from_fn(|| messages.try_recv().ok());
+    messages.collect()
 }
 
 /// # Errors
 /// INVALID_ARGUMENT for a request that asks for too much.
 pub fn check(request: &ReadRequest) -> Result<(), Status> {
-    let count = request.entities.len();
-    if count <= MAX_REQUESTS {
-        return Ok(());
+    match request.entities.len() {
+        ..=MAX_REQUESTS => Ok(()),
+        count => Err(Status::invalid_argument(format!(
+            "the request has {count} entities; at most {MAX_REQUESTS} are allowed"
+        ))),
     }
-    Err(Status::invalid_argument(format!(
-        "the request has {count} entities; at most {MAX_REQUESTS} are allowed"
-    )))
 }
 
 enum Stop {
@@ -119,14 +118,6 @@ impl From<Status> for Stop {
     }
 }
 
-/// Where the messages go.
-enum Sink {
-    /// To a client, as fast as it reads.
-    Client(Backlog),
-    /// To the caller, who takes all at once.
-    Caller(Vec<ReadResponse>),
-}
-
 /// The state, and the right to hold it while others may want to write.
 type Held = (OwnedRwLockReadGuard<State>, OwnedSemaphorePermit);
 
@@ -137,7 +128,7 @@ pub struct Reader {
     held: Option<Held>,
     /// The config, and the number of the last write, that all of the read is about.
     of: Option<(Arc<Loaded>, u64)>,
-    sink: Sink,
+    backlog: Backlog,
     entities: Vec<Entity>,
     bytes: usize,
     metadata: MetadataRoom,
@@ -145,21 +136,16 @@ pub struct Reader {
 
 impl Reader {
     /// For a client, who takes the messages as fast as it likes.
-    pub fn for_client(
+    pub fn new(
         shared: Arc<Shared>,
         out: &Sender<Result<ReadResponse, Status>>,
         metadata: MetadataRoom,
     ) -> Self {
-        let sink = Sink::Client(Backlog::new(out.clone(), shared.reads.clone()));
-        Self::new(shared, sink, metadata)
-    }
-
-    fn new(shared: Arc<Shared>, sink: Sink, metadata: MetadataRoom) -> Self {
         Self {
+            backlog: Backlog::new(out.clone(), shared.reads.clone()),
             shared,
             held: None,
             of: None,
-            sink,
             entities: Vec::new(),
             bytes: 0,
             metadata,
@@ -180,9 +166,7 @@ impl Reader {
         }
         self.held = None;
         self.message();
-        if let Sink::Client(backlog) = &mut self.sink {
-            backlog.empty().await?;
-        }
+        self.backlog.empty().await?;
         Ok(batch_status("Read", &results, self.metadata))
     }
 
@@ -211,24 +195,18 @@ impl Reader {
 
     /// To be called between two pieces: the client gets its turn when too much waits for it.
     async fn breathe(&mut self) -> Result<(), Status> {
-        let Sink::Client(backlog) = &mut self.sink else {
-            return Ok(());
-        };
-        if !backlog.is_full() {
+        if !self.backlog.is_full() {
             return Ok(());
         }
         self.held = None;
-        backlog.empty().await?;
+        self.backlog.empty().await?;
         self.hold().await
     }
 
     /// The config that is read.
     fn context(&self) -> Result<&Context, Status> {
-        let (state, _) = self
-            .held
-            .as_ref()
-            .ok_or_else(|| Status::internal("a read without the state"))?;
-        state.current()
+        let held = self.held.as_ref().map(|(state, _)| state.current());
+        held.unwrap_or_else(|| Err(Status::internal("a read without the state")))
     }
 
     /// Its P4Info, which lives longer than the state is held.
@@ -239,45 +217,55 @@ impl Reader {
     async fn entity(&mut self, entity: &Entity) -> Result<(), Stop> {
         let loaded = self.loaded()?;
         let binding = &loaded.binding;
-        match &entity.entity {
-            None => Err(Refusal::invalid("the entity is unset; name what to read").into()),
-            Some(Kind::TableEntry(e)) => self.tables(e, Wanted::Entry).await,
-            Some(Kind::DirectCounterEntry(e)) => self.tables(&e.table_entry.clone().unwrap_or_default(), Wanted::Counter).await,
-            Some(Kind::DirectMeterEntry(e)) => {
-                if e.counter_data.is_some() {
-                    return Err(array::no_meter_counters("counter_data").into());
-                }
-                self.tables(&e.table_entry.clone().unwrap_or_default(), Wanted::Meter).await
+        let Some(kind) = &entity.entity else {
+            refuse!("the entity is unset; name what to read");
+        };
+        match kind {
+            Kind::TableEntry(e) => self.tables(e, Wanted::Entry).await,
+            Kind::DirectCounterEntry(e) => {
+                let entry = e.table_entry.clone().unwrap_or_default();
+                self.tables(&entry, Wanted::Counter).await
             }
-            Some(Kind::CounterEntry(e)) => self.counters(e).await,
-            Some(Kind::MeterEntry(e)) => self.meters(e).await,
-            Some(Kind::RegisterEntry(e)) => self.registers(e).await,
-            Some(Kind::ActionProfileMember(e)) => self.members(e).await,
-            Some(Kind::ActionProfileGroup(e)) => {
-                binding.profiles.check(e.action_profile_id)?;
-                let wanted = |(profile, group): (u32, u32)| wild(e.action_profile_id, profile) && wild(e.group_id, group);
-                self.kept((0, 0), |c| &c.soft.groups, wanted, |value| Kind::ActionProfileGroup(value.message.clone())).await
+            Kind::DirectMeterEntry(e) => {
+                check_colours(&e.counter_data)?;
+                let entry = e.table_entry.clone().unwrap_or_default();
+                self.tables(&entry, Wanted::Meter).await
             }
-            Some(Kind::PacketReplicationEngineEntry(e)) => self.replication(e).await,
-            Some(Kind::ValueSetEntry(e)) => {
+            Kind::CounterEntry(e) => self.counters(e).await,
+            Kind::MeterEntry(e) => self.meters(e).await,
+            Kind::RegisterEntry(e) => self.registers(e).await,
+            Kind::ActionProfileMember(e) => self.members(e).await,
+            Kind::ActionProfileGroup(e) => {
+                binding.profiles.wanted(e.action_profile_id)?;
+                let wanted = |(profile, group): (u32, u32)| {
+                    wild(e.action_profile_id, profile) && wild(e.group_id, group)
+                };
+                let encode = |_, group: &Group| Kind::ActionProfileGroup(group.message.clone());
+                self.stored(|soft| &soft.groups, wanted, encode).await
+            }
+            Kind::PacketReplicationEngineEntry(e) => self.replication(e).await,
+            Kind::ValueSetEntry(e) => {
                 for set in binding.value_sets.wanted(e.value_set_id)? {
-                    let members = self.context()?.soft.value_sets.get(&set.id).cloned().unwrap_or_default();
-                    self.push(Kind::ValueSetEntry(ValueSetEntry { value_set_id: set.id, members }));
+                    let members = self.context()?.soft.value_sets.get(&set.id).cloned();
+                    self.push(Kind::ValueSetEntry(ValueSetEntry {
+                        value_set_id: set.id,
+                        members: members.unwrap_or_default(),
+                    }));
                     self.breathe().await?;
                 }
                 Ok(())
             }
-            Some(Kind::DigestEntry(e)) => {
-                binding.digests.check(e.digest_id)?;
-                let wanted = self.context()?.soft.digests.iter().filter(|(id, _)| wild(e.digest_id, **id));
-                let entries: Vec<_> = wanted.map(|(id, config)| DigestEntry { digest_id: *id, config: Some(*config) }).collect();
-                entries.into_iter().for_each(|entry| self.push(Kind::DigestEntry(entry)));
-                Ok(())
+            Kind::DigestEntry(e) => {
+                binding.digests.wanted(e.digest_id)?;
+                let encode = |digest_id, config: &Config| {
+                    let config = Some(*config);
+                    Kind::DigestEntry(DigestEntry { digest_id, config })
+                };
+                self.stored(|soft| &soft.digests, |id| wild(e.digest_id, id), encode)
+                    .await
             }
-            Some(Kind::ExternEntry(e)) if e.extern_type_id == 0 => Ok(()), // a wildcard over none
-            Some(Kind::ExternEntry(e)) => Err(refusal!(unimplemented, "extern entries (extern type id {:#010x}) are not supported: v1model has none beyond the other entities",
-                e.extern_type_id)
-            .into()),
+            Kind::ExternEntry(e) if e.extern_type_id == 0 => Ok(()), // a wildcard over none
+            Kind::ExternEntry(e) => Err(no_externs(e).into()),
         }
     }
 
@@ -285,34 +273,25 @@ impl Reader {
         let loaded = self.loaded()?;
         let binding = &loaded.binding;
         for own in binding.profiles.wanted(request.action_profile_id)? {
-            // Then its members are those of the one-shots.
-            if self.context()?.soft.takes_one_shots(own.id) {
-                continue;
-            }
-            let Ok(table) = binding.tables.get(own.table_id) else {
-                continue;
-            };
+            // With one-shots its members are theirs.
+            let table = binding.tables.get(own.table_id).ok();
+            let table =
+                table.filter(|_| self.context().is_ok_and(|c| c.soft.one_shots(own.id) == 0));
+            let Some(table) = table else { continue };
             let (id, wanted) = (own.profile, request.member_id);
             let mut cursor = Some(0);
             while let Some(from) = cursor {
-                let (next, members) = self
-                    .shared
-                    .read(self.context()?, move |p, _| {
-                        let mut members = Vec::new();
-                        let next = match wanted {
-                            0 => p
-                                .profile(id)
-                                .scan_members(from, SLICE_MEMBERS, &mut members),
-                            _ => {
-                                members
-                                    .extend(p.profile(id).get_member(wanted).map(|m| (wanted, m)));
-                                None
-                            }
-                        };
-                        (next, members)
-                    })
-                    .await?;
-                cursor = next;
+                let read = self.shared.read(self.context()?, move |p, _| {
+                    let (profile, mut members) = (p.profile(id), Vec::new());
+                    if wanted == 0 {
+                        let next = profile.scan_members(from, SLICE_MEMBERS, &mut members);
+                        return (next, members);
+                    }
+                    members.extend(profile.get_member(wanted).map(|call| (wanted, call)));
+                    (None, members)
+                });
+                let members;
+                (cursor, members) = read.await?;
                 for (member_id, call) in members {
                     self.push(Kind::ActionProfileMember(ActionProfileMember {
                         action_profile_id: own.id,
@@ -333,42 +312,31 @@ impl Reader {
             Some(PreType::MulticastGroupEntry(e)) => (Some(e.multicast_group_id), None),
             Some(PreType::CloneSessionEntry(e)) => (None, Some(e.session_id)),
         };
-        let entry = |r#type| {
-            Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
-                r#type: Some(r#type),
-            })
+        let entry = |entry| {
+            let r#type = Some(entry);
+            Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type })
         };
-        let wanted = |id| group.is_some_and(|g| wild(g, id));
-        self.kept(
-            0,
-            |c| &c.soft.multicast,
-            wanted,
-            |(message, _)| entry(PreType::MulticastGroupEntry(message.clone())),
-        )
-        .await?;
-        let wanted = |id| session.is_some_and(|s| wild(s, id));
-        self.kept(
-            0,
-            |c| &c.soft.clones,
-            wanted,
-            |(message, _)| entry(PreType::CloneSessionEntry(message.clone())),
-        )
-        .await
+        let encode = |_, e: &MulticastGroupEntry| entry(PreType::MulticastGroupEntry(e.clone()));
+        let wanted = |id| group.is_some_and(|group| wild(group, id));
+        self.stored(|soft| &soft.multicast, wanted, encode).await?;
+        let encode = |_, e: &CloneSessionEntry| entry(PreType::CloneSessionEntry(e.clone()));
+        let wanted = |id| session.is_some_and(|session| wild(session, id));
+        self.stored(|soft| &soft.clones, wanted, encode).await
     }
 
-    /// What the server itself keeps, in pieces: those of `all` from the key `first` on that are wanted.
-    async fn kept<K: Copy + Ord, V>(
+    /// What the server itself remembers, in pieces: those of `all` that are wanted.
+    async fn stored<K: Copy + Ord, V>(
         &mut self,
-        first: K,
-        all: impl Fn(&Context) -> &BTreeMap<K, V>,
+        all: impl Fn(&Soft) -> &BTreeMap<K, V>,
         wanted: impl Fn(K) -> bool,
-        encode: impl Fn(&V) -> Kind,
+        encode: impl Fn(K, &V) -> Kind,
     ) -> Result<(), Stop> {
-        let mut from = Bound::Included(first);
+        let mut from = Bound::Unbounded;
         loop {
-            let range = all(self.context()?).range((from, Bound::Unbounded));
+            let range = all(&self.context()?.soft).range((from, Bound::Unbounded));
             let some = range.filter(|(key, _)| wanted(**key)).take(PIECE);
-            let piece: Vec<(K, Kind)> = some.map(|(key, value)| (*key, encode(value))).collect();
+            let piece = some.map(|(key, value)| (*key, encode(*key, value)));
+            let piece: Vec<(K, Kind)> = piece.collect();
             let Some((last, _)) = piece.last() else {
                 return Ok(());
             };
@@ -394,13 +362,8 @@ impl Reader {
             return;
         }
         self.bytes = 0;
-        let response = ReadResponse {
-            entities: std::mem::take(&mut self.entities),
-        };
-        match &mut self.sink {
-            Sink::Client(backlog) => backlog.put(response),
-            Sink::Caller(responses) => responses.push(response),
-        }
+        let entities = std::mem::take(&mut self.entities);
+        self.backlog.put(ReadResponse { entities });
     }
 }
 

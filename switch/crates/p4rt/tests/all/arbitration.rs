@@ -46,7 +46,7 @@ async fn the_higher_election_id_takes_over() {
     assert_eq!(
         status.message(),
         "Not primary: the primary of the default role is the client with the election id 10; to take over, send an \
-         arbitration with a higher one in a StreamChannel; the election id of this request is 5"
+         arbitration with a higher election id than 10 in a StreamChannel; the election id of this request is 5"
     );
 
     b.become_primary(11).await;
@@ -100,8 +100,8 @@ async fn backups_hear_that_the_primary_has_gone() {
     let status = b.write(vec![]).await.unwrap_err();
     assert_eq!(
         status.message(),
-        "Not primary: the default role has no primary now; send an arbitration with the election id 10 or a higher one \
-         in a StreamChannel; the election id of this request is 9"
+        "Not primary: the default role has no primary now; to take over, send an arbitration with a higher \
+         election id than 10 in a StreamChannel; the election id of this request is 9"
     );
     b.become_primary(10).await; // the highest id ever seen is enough, as nobody holds it
 }

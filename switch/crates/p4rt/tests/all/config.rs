@@ -187,11 +187,11 @@ async fn bad_configs_are_refused_with_the_reason() {
         ),
         (
             with(&|c| c.p4info.as_mut().unwrap().tables[0].match_fields[0].bitwidth = 32),
-            "table EntitiesIngress.exact_table: match field hdr.ethernet.dst_addr: 32 bits in P4Info, 48 bits in the device config",
+            "table EntitiesIngress.exact_table: match field hdr.ethernet.dst_addr: width: 32 in P4Info, 48 in the device config",
         ),
         (
             with(&|c| c.p4info.as_mut().unwrap().registers[0].size = 9),
-            "register EntitiesIngress.cells: 9 cells in P4Info, 5000 in the device config",
+            "register EntitiesIngress.cells: cells: 9 in P4Info, 5000 in the device config",
         ),
         (
             with(&|c| {
@@ -205,7 +205,7 @@ async fn bad_configs_are_refused_with_the_reason() {
             with(&|c| c.p4info.as_mut().unwrap().type_info = None),
             "digest learn_t: P4Info does not define the type learn_t",
         ),
-        (None, "VERIFY_AND_COMMIT needs a config"),
+        (None, "action VERIFY_AND_COMMIT needs a config"),
     ];
     for (bad, text) in cases {
         let status = a.configure(Action::VerifyAndCommit, bad).await.unwrap_err();
@@ -223,14 +223,14 @@ async fn bad_configs_are_refused_with_the_reason() {
     assert_eq!(status.code(), Code::InvalidArgument);
     assert_eq!(
         status.message(),
-        "COMMIT takes no config: it realizes the one that was saved"
+        "action COMMIT takes no config: it realizes the saved one"
     );
     let status = a
         .configure(Action::Unspecified, Some(config()))
         .await
         .unwrap_err();
     assert!(
-        status.message().starts_with("action 0 is unknown"),
+        status.message().starts_with("action UNSPECIFIED is none"),
         "{}",
         status.message()
     );

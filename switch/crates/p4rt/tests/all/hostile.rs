@@ -251,7 +251,6 @@ async fn connections_that_say_nothing_lock_nobody_out() {
 #[tokio::test]
 async fn connections_without_a_call_are_closed() {
     let limits = Limits {
-        first_call: Duration::from_millis(50),
         idle: Duration::from_millis(50),
         ..Limits::default()
     };

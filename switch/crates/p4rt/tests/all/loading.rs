@@ -98,21 +98,21 @@ async fn numbers_of_p4info_that_are_none_are_refused() {
             table.unwrap().size = size;
         });
         let text = format!(
-            "table EntitiesIngress.exact_table: size: {size} in P4Info; allowed: 0 to 65536"
+            "table EntitiesIngress.exact_table: P4Info's size {size} is not within 0 to 65536"
         );
         running.refuses(wrong, &text).await;
     }
     let wrong = with_info(|info| info.action_profiles[0].size = -1);
     running
-        .refuses(wrong, "size: -1 in P4Info; allowed: 0 to")
+        .refuses(wrong, "P4Info's size -1 is not within 0 to")
         .await;
     let wrong = with_info(|info| info.action_profiles[0].max_group_size = -5);
     running
-        .refuses(wrong, "max_group_size: -5 in P4Info; allowed: 0 to")
+        .refuses(wrong, "max_group_size -5 is not within 0 to")
         .await;
     let wrong = with_info(|info| info.value_sets[0].size = -1);
     running
-        .refuses(wrong, "size: -1 in P4Info; allowed: 0 to")
+        .refuses(wrong, "P4Info's size -1 is not within 0 to")
         .await;
     let twice = with_info(|info| {
         let mut twin = info.counters[0].clone();
@@ -146,7 +146,10 @@ async fn numbers_of_p4info_that_are_none_are_refused() {
         metadata.push(metadata[0].clone());
     });
     running
-        .refuses(twice, "there are two controller packet metadata")
+        .refuses(
+            twice,
+            "controller packet metadata packet_in have the same id",
+        )
         .await;
 }
 
@@ -198,7 +201,7 @@ async fn nested_types_of_p4info_have_a_budget() {
         .await;
     running.refuses(of(nested(16)), "P4Info").await;
     running
-        .refuses(of(nested(2)), "P4Info gives values of [] bits")
+        .refuses(of(nested(2)), "bits of the values: [] in P4Info")
         .await;
 }
 

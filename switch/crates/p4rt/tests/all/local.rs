@@ -449,7 +449,7 @@ fn packets_go_out_and_come_in() {
     match bench.messages().as_slice() {
         [Incoming::Error(e)] => assert_eq!(
             e.message,
-            "metadata id 7 is unknown; known: 1 egress_port, 2 _pad"
+            "metadata id 0x7 is unknown; known: 0x1 egress_port, 0x2 _pad"
         ),
         other => panic!("no stream error: {other:?}"),
     }

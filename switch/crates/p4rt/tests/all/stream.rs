@@ -53,7 +53,7 @@ async fn bad_packet_outs_come_back_as_stream_errors() {
     for (metadata, text) in [
         (
             vec![meta(7, &[1])],
-            "metadata id 7 is unknown; known: 1 egress_port, 2 _pad",
+            "metadata id 0x7 is unknown; known: 0x1 egress_port, 0x2 _pad",
         ),
         (
             vec![meta(1, &[2, 0]), meta(2, &[0])],
@@ -79,7 +79,7 @@ async fn bad_packet_outs_come_back_as_stream_errors() {
         (
             Code::PermissionDenied,
             "Not primary: the primary of the default role is the client with the election id 1; to take over, send an \
-             arbitration with a higher one in a StreamChannel (only the primary may send a packet-out)"
+             arbitration with a higher election id than 1 in a StreamChannel (only the primary may send a packet-out)"
         )
     );
     assert!(switch.sent_nothing().await);
@@ -96,10 +96,7 @@ async fn other_bad_messages_come_back_as_stream_errors() {
     .await;
     let (code, message, details) = error(&mut a).await;
     assert_eq!(code, Code::InvalidArgument);
-    assert!(
-        message.starts_with("digest id 0x00000005 is unknown"),
-        "{message}"
-    );
+    assert!(message.starts_with("digest id 0x5 is unknown"), "{message}");
     assert!(matches!(details, Details::DigestListAck(_)));
     a.send(Outgoing::Other(prost_types::Any {
         type_url: "x/Y".into(),

@@ -72,9 +72,13 @@ async fn a_frame_is_traced_and_what_is_wrong_is_said() {
         (
             vec![frame()],
             Code::InvalidArgument,
-            "ingress_port is missing",
+            "missing field `ingress_port`",
         ),
-        (vec![port(1.0)], Code::InvalidArgument, "frame is missing"),
+        (
+            vec![port(1.0)],
+            Code::InvalidArgument,
+            "missing field `frame`",
+        ),
         (
             vec![port(1.0), ("frame", text("0"))],
             Code::InvalidArgument,
@@ -83,7 +87,7 @@ async fn a_frame_is_traced_and_what_is_wrong_is_said() {
         (
             vec![port(1.5), frame()],
             Code::InvalidArgument,
-            "ingress_port: 1.5 is no integer from 0 to",
+            "ingress_port: invalid type: floating point `1.5`, expected u32",
         ),
         (
             vec![port(9.0), frame()],
@@ -93,7 +97,7 @@ async fn a_frame_is_traced_and_what_is_wrong_is_said() {
         (
             vec![port(1.0), frame(), ("x", text(""))],
             Code::InvalidArgument,
-            "unknown key \"x\"; known: ingress_port, frame",
+            "unknown field `x`, expected `ingress_port` or `frame`",
         ),
     ] {
         let status = trace(&switch, &fields).await.unwrap_err();

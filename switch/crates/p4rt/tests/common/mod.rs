@@ -123,11 +123,11 @@ impl Switch {
             addr: "127.0.0.1:0".parse().unwrap(),
             device_id: DEVICE_ID,
             cpu_port: Some(510),
+            program_bytes: v1model::BUDGET_BYTES,
         };
-        let server = Server::bind(options, handle.clone(), events_end)
-            .await
-            .unwrap()
-            .with_limits(limits);
+        let server = Server::bind(options, handle.clone(), events_end);
+        let mut server = server.await.unwrap();
+        server.limits = limits;
         let addr = server.local_addr();
         tokio::spawn(server.run(std::future::pending()));
         Self {

@@ -80,7 +80,7 @@ async fn counters_by_cell_and_by_wildcard() {
     let (code, text) = a.modify(ask(5, None)).await.unwrap_err();
     assert_eq!(code, Code::NotFound);
     assert!(
-        text.starts_with("counter id 0x00000005 is unknown; known: "),
+        text.starts_with("counter id 0x5 is unknown; known: "),
         "{text}"
     );
     for verb in [Verb::Insert, Verb::Delete] {
@@ -216,7 +216,7 @@ async fn registers_are_written_and_read() {
         (
             Kind::RegisterEntry(RegisterEntry { register_id: cells, index: index(1), data: Some(P4Data { data: Some(Data::Bool(true)) }) }),
             Code::InvalidArgument,
-            "register EntitiesIngress.cells: the data must be a bitstring (bit<32>)",
+            "register EntitiesIngress.cells: the data is no value of the type Bit(32)",
         ),
     ] {
         let (got, message) = a.modify(kind).await.unwrap_err();

@@ -55,7 +55,7 @@ async fn value_sets_change_what_the_parser_takes() {
         (code, text.as_str()),
         (
             Code::ResourceExhausted,
-            "value set EntitiesParser.label_types: 5 members do not fit; it holds 4"
+            "value set EntitiesParser.label_types: 5 members; at most 4 are possible"
         )
     );
     let (code, text) = a.modify(set(&[&[1], &[0, 1]])).await.unwrap_err();
@@ -118,10 +118,7 @@ async fn digests_are_switched_on_and_off() {
     assert_eq!(a.read(vec![all.clone()]).await.unwrap(), []);
     assert_eq!(
         a.modify(entry(1)).await.unwrap_err(),
-        (
-            Code::NotFound,
-            "digest learn_t is not switched on; use INSERT".into()
-        )
+        (Code::NotFound, "digest learn_t is off; use INSERT".into())
     );
     a.insert(entry(1)).await.unwrap();
     assert_eq!(a.insert(entry(1)).await.unwrap_err().0, Code::AlreadyExists);

@@ -91,12 +91,12 @@ async fn multicast_groups_and_clone_sessions() {
         (
             multicast(0, &[]),
             Code::InvalidArgument,
-            "multicast group id 0 is not within 1 to 65535",
+            "multicast group 0: the number must be 1 to 65535",
         ),
         (
             multicast(7, &[(1, 1), (1, 1)]),
             Code::InvalidArgument,
-            "multicast group 7: replica 1: port 1 with instance 1 is given twice",
+            "multicast group 7: replica (port 1, instance 1) is there twice",
         ),
         (
             multicast(7, &[(1, 70_000)]),
@@ -156,7 +156,10 @@ async fn a_replica_of_an_old_client_without_a_port_is_for_port_0() {
     group.replicas.extend(replicas(&[(0, 0)]));
     let (code, text) = a.modify(kind(&group)).await.unwrap_err();
     assert_eq!(
-        (code, text.contains("port 0 with instance 0 is given twice")),
+        (
+            code,
+            text.contains("replica (port 0, instance 0) is there twice")
+        ),
         (tonic::Code::InvalidArgument, true),
         "{text}"
     );

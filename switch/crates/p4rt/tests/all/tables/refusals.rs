@@ -39,7 +39,7 @@ async fn const_tables_are_refused() {
             .await
             .unwrap_err();
         assert_eq!(code, Code::PermissionDenied);
-        assert_eq!(text, "table EntitiesIngress.const_table: its entries are const: none can be added or removed");
+        assert_eq!(text, "table EntitiesIngress.const_table: its entries are const; the program does not allow to change them");
     }
     let (code, _) = a.modify(Kind::TableEntry(entry)).await.unwrap_err();
     assert_eq!(code, Code::PermissionDenied);
@@ -64,9 +64,9 @@ async fn bad_entries_say_what_is_wrong() {
     };
     let invalid = Code::InvalidArgument;
     let cases = [
-        (TableEntry { table_id: 33, ..good.clone() }, Code::NotFound, "table id 0x00000021 is unknown; known: "),
+        (TableEntry { table_id: 33, ..good.clone() }, Code::NotFound, "table id 0x21 is unknown; known: "),
         (TableEntry { table_id: 0, ..good.clone() }, invalid, "table id 0 is a wildcard"),
-        (TableEntry { r#match: vec![exact(9, &[1])], ..good.clone() }, invalid, "match field id 9 is unknown; known: 1 hdr.ethernet.dst_addr"),
+        (TableEntry { r#match: vec![exact(9, &[1])], ..good.clone() }, invalid, "match field id 0x9 is unknown; known: 0x1 hdr.ethernet.dst_addr"),
         (TableEntry { r#match: vec![], ..good.clone() }, invalid, "match field hdr.ethernet.dst_addr (id 1) is missing"),
         (TableEntry { r#match: vec![exact(1, &[1]), exact(1, &[1])], ..good.clone() }, invalid, "is given twice"),
         (TableEntry { r#match: vec![lpm(1, &[1], 3)], ..good.clone() }, invalid, "it is matched as exact, not as lpm"),
@@ -76,21 +76,21 @@ async fn bad_entries_say_what_is_wrong() {
         (TableEntry { priority: 0, ..tern.clone() }, invalid, "priority 0 is not allowed: a table with"),
         (TableEntry { priority: -1, ..tern.clone() }, invalid, "priority -1 is not allowed"),
         (TableEntry { action: None, ..good.clone() }, invalid, "the action is unset; an INSERT needs one"),
-        (TableEntry { action: ids.action("learn", &[]), ..good.clone() }, invalid, "is none of this table's actions: "),
+        (TableEntry { action: ids.action("learn", &[]), ..good.clone() }, invalid, "is unknown; known: "),
         (TableEntry { action: ids.action("drop", &[]), ..good.clone() }, Code::PermissionDenied, "is @defaultonly: no entry can call it"),
         (TableEntry { action: ids.action("measure", &[]), ..good.clone() }, invalid, "action EntitiesIngress.measure: parameter port (id 1) is missing"),
-        (TableEntry { action: ids.action("measure", &[&[1], &[2]]), ..good.clone() }, invalid, "parameter id 2 is unknown; known: 1 port"),
+        (TableEntry { action: ids.action("measure", &[&[1], &[2]]), ..good.clone() }, invalid, "parameter id 0x2 is unknown; known: 0x1 port"),
         (TableEntry { action: ids.action("measure", &[&[2, 0]]), ..good.clone() }, Code::OutOfRange, "parameter port: the value 0x0200 needs 10 bits, but the field is bit<9>"),
         (TableEntry { is_const: true, ..good.clone() }, invalid, "is_const must be false"),
         (TableEntry { time_since_last_hit: Some(IdleTimeout::default()), ..good.clone() }, invalid, "has_time_since_last_hit must not be set in WriteRequest"),
-        (TableEntry { metadata: vec![0; 4097].into(), ..good.clone() }, invalid, "metadata of 4097 bytes; at most 4096 are allowed"),
+        (TableEntry { metadata: vec![0; 4097].into(), ..good.clone() }, invalid, "bytes of metadata 4097 is not within 0 to 4096"),
         (TableEntry { idle_timeout_ns: -1, ..good.clone() }, invalid, "idle_timeout_ns -1 is negative"),
         (TableEntry { idle_timeout_ns: 5, ..tern.clone() }, invalid, "idle_timeout_ns must be set to 0 for tables which do not support idle timeout"),
         (TableEntry { counter_data: Some(CounterData::default()), ..tern.clone() }, invalid, "it has no direct counter"),
         (TableEntry { meter_config: Some(MeterConfig::default()), ..tern.clone() }, invalid, "it has no direct meter"),
-        (TableEntry { action: ids.action("use_arrays", &[&[1]]), ..table(&ids, "keyless_table") }, invalid, "it has no key: only its default entry"),
+        (TableEntry { action: ids.action("use_arrays", &[&[1]]), ..table(&ids, "keyless_table") }, invalid, "it has no key; only its default action"),
         (lpm_with(lpm(1, &[10, 0, 0, 0], 0)), invalid, "prefix length 0 is a don't-care: leave the field out"),
-        (lpm_with(lpm(1, &[10, 0, 0, 0], 33)), invalid, "prefix length 33 is not within 1 to 32"),
+        (lpm_with(lpm(1, &[10, 0, 0, 0], 33)), invalid, "prefix length 33 is not within 0 to 32"),
         (lpm_with(lpm(1, &[10, 0, 0, 1], 24)), invalid, "has bits set behind its prefix of 24 bits"),
         (tern_with(0, ternary(1, &[0], &[0])), invalid, "a mask of 0 is a don't-care"),
         (tern_with(0, ternary(1, &[3], &[1])), invalid, "the value 0x03 has bits set where the mask 0x01 has none"),
