@@ -48,3 +48,11 @@ def test_tau_and_t_ack_have_their_age_and_uncertainty(monkeypatch: pytest.Monkey
     assert "s1 3 τ 2 ms 10 us 50 0.1 s probes" in lines
     assert "s1 3 T_ACK 2.8 ms - 50 0.1 s ACKs and probes" in lines
     assert "s1 3 L_D - - - - reports" in lines
+
+
+def test_gfr_shows_its_own_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = {"bw_bps": estimate(6e6, 1e5), "tau_s": None}
+    lines = printed(monkeypatch, row, "gfr")
+    assert "s1 3 BW 6 Mbit/s 100 kbit/s 50 0.1 s reports" in lines
+    assert "s1 3 τ - - - - probes" in lines
+    assert not any("T_res" in line for line in lines)

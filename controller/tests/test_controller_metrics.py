@@ -8,6 +8,7 @@ import re
 import socket
 import urllib.request
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,11 +83,14 @@ def test_series_of_flows_are_bounded() -> None:
 
 
 def test_vcs() -> None:
-    got = scrape(live_rows.gfr_picture())
+    picture = live_rows.gfr_picture()
+    got = scrape(replace(picture, ports=tuple(replace(one, measured=live_rows.MEASURED) for one in picture.ports)))
     place = {"switch": "s1", "port": "6"}
     assert value(got, "fairlane_vc_queue_cells", **place, vc="vc3") == 120
     assert value(got, "fairlane_vc_active", **place, vc="vc2") == 0
     assert value(got, "fairlane_queue_cells", **place) == 1200
+    assert value(got, "fairlane_measured_bandwidth_bits_per_second", **place) == 2_000_000
+    assert "fairlane_measured_t_res_seconds" not in names(got), "GFR does not measure it"
 
 
 def test_writes_are_counted_from_the_event_log() -> None:

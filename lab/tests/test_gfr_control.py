@@ -147,6 +147,32 @@ def test_n_and_w_follow_the_vcs_that_send() -> None:
     ]  # fmt: skip
 
 
+def test_what_the_line_drains_is_measured_and_followed(steady: SimWorld) -> None:
+    log = Log()
+    plan = replace(plan_of(capacity=2 * CAPACITY_BPS, follow_capacity=True), run=steady.run_state)
+
+    async def main() -> tuple[dict[str, Any], dict[str, Any]]:
+        await set_up(steady, plan)
+        agent = SwitchAgent(steady.endpoint("s1"), GfrTopology(plan=plan), log, client_factory=steady.client)
+        task = asyncio.create_task(agent.run())
+        await until(8.0)
+        (values,) = agent.control.measurements()
+        row = await seen(steady, plan)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return values, row
+
+    steady.loop.stop_on_messages = True
+    measured, row = steady.loop.run_until_complete(main())
+    (event,) = [event for event in log.events if event["event"] == "gfr_capacity"]
+    assert event["followed"]
+    assert event["measured_bps"] == pytest.approx(CAPACITY_BPS, rel=0.001)
+    assert measured["bw_bps"]["value"] == pytest.approx(CAPACITY_BPS, rel=0.001)
+    assert measured["tau_s"]["value"] == pytest.approx(0.002, rel=0.02)
+    assert (row["lbo_cells"], row["hbo_cells"]) == (64, 150), "at least two frames, and half"
+    assert sum(vc["w_bps"] for vc in row["vcs"]) == pytest.approx(CAPACITY_BPS, rel=0.001)
+
+
 @pytest.mark.parametrize("port", [{}, {"scheduler": "wrr"}], ids=["fifo", "fifo and wrr"])
 def test_schemes_are_switched_under_load_without_a_frame_lost(port: dict[str, Any]) -> None:
     """Every 250 ms another scheme, and with a scheduler also another kind of queues, while frames wait."""

@@ -12,6 +12,7 @@ from fairlane_lab.definition import Selection, expand
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import App, Flow, Scenario
+from fairlane_topology.links import LinkChange
 from sim_scenarios import exact
 
 NAMES = [f"vc{index}" for index in range(1, 6)]
@@ -81,3 +82,17 @@ def test_what_the_controller_refuses_is_a_run_error() -> None:
     too_much = tuple(replace(vc, mcr_bps=20_000_000) for vc in one.vcs)
     with pytest.raises(RunError, match="MCR"):
         run(replace(one, vcs=too_much))
+
+
+def test_the_loop_measures_the_line_and_reports_a_rate_that_is_not_the_capacity() -> None:
+    base = scenario("proposed+ WRR", flows=udp([30] * 5))
+    change = LinkChange(at_s=2.0, link="s1-s2", direction="a_to_b", rate_bps=30_000_000)
+    control = replace(base.control, probes=True)
+    result = run(replace(base, control=control, changes=(change,)))
+    found = {event["event"]: event for event in result.events}
+    assert found["link_changed"]["why"].startswith("BW was 51.84 Mbit/s and is 30 Mbit/s")
+    assert found["link_changed"]["t_s"] - 2.0 < 1.0
+    assert found["gfr_capacity"]["why"].startswith("the line drains 30 Mbit/s while frames wait (")
+    assert found["gfr_capacity"]["followed"] is False
+    result = run(replace(base, changes=(change,)))
+    assert {event["event"] for event in result.events} == {"gfr_took_over", "gfr_active"}, "without probes as before"

@@ -98,6 +98,8 @@ class GfrPort(SchemeSettings):
 
     capacity: Capacity | None = None
     "GFR: C_GFR, bit/s on the line; a port without it is not GFR's."
+    follow_capacity: bool = False
+    "Let C_GFR, LBO and HBO follow what the line really drains, where that is 5 % less or more than `capacity`."
     scheme: Scheme = "proposed"
     "drop_tail, double_epd, dfba, wfba, pervc_threshold or proposed."
     queues: Literal["wrr", "fifo"] = "wrr"

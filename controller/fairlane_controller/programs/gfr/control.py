@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which VCs are active, and N, w_i and weights current by it.
+"""Which VCs are active, what the lines carry, and N, w_i and weights current by it.
 
 A VC is active on an egress port when frames of it arrived there within the last T_active. The control reads the direct
-counters of `vc_share` once a second. When the active VCs have changed, it writes what differs in one batch.
+counters of `vc_share` once a second. When the active VCs have changed, it writes what differs in one batch. Where the
+configuration allows it (`follow_capacity`), C_GFR, LBO and HBO follow what the line really drains.
 """
 
 from __future__ import annotations
@@ -21,12 +22,23 @@ from fairlane import (
     SwitchControl,
     TopologyControl,
     apply_plan,
+    enable_digest,
     every,
     load_program,
+    port_state,
 )
-from fairlane.measure import OccupancyKeeper
-from fairlane.switch import SwitchClient, open_ports, put_entries
-from fairlane.text import counted
+from fairlane.measure import (
+    LinkChange,
+    MeasureOptions,
+    OccupancyKeeper,
+    PortMeter,
+    PortReport,
+    listen_probes,
+    plain,
+    send_probes,
+)
+from fairlane.switch import CELL_LINE_BYTES, SwitchClient, open_ports, put_entries
+from fairlane.text import counted, format_rate
 
 from . import names
 from .config import ManagedPort
@@ -37,6 +49,12 @@ ACTIVITY_PERIOD_S = 1.0
 """Between two polls of which VCs are active."""
 ACTIVE_TIME_S = 2.0
 """T_active: a VC without an arrival for so long is not active."""
+REPORT = "gfr_report_t"
+"""The digest of what a port did."""
+MIN_REPORTS = 3
+"""Min number of reports for the rate of a line."""
+MIN_CHANGE = 0.05
+"""Min change of a line's rate that is reported, as a part of the rate that was known."""
 
 
 class GfrControl(SwitchControl):
@@ -50,14 +68,20 @@ class GfrControl(SwitchControl):
         "By egress port and VC: frames that arrived so far, and since when there are so many."
         self._active: dict[int, frozenset[str]] = {}
         "Active VCs of each port; empty before the first poll."
+        self._meters: dict[int, PortMeter] = {}
+        self._line_bps: dict[int, float] = {}
+        "What the line of a port carries, where that is not its configured capacity."
         self._is_stale = False
         "Somebody else has written entries since the last poll."
 
     @property
     def plan(self) -> GfrPlan:
-        """What is in force, with the active VCs."""
+        """What is in force, with the active VCs and the rates of the lines."""
         name = self.session.endpoint.name
-        return replace(self.topology.plan, active={(name, port): vcs for port, vcs in self._active.items()})
+        active = {(name, port): vcs for port, vcs in self._active.items()}
+        return replace(
+            self.topology.plan, active=active, lines={(name, port): bps for port, bps in self._line_bps.items()}
+        )
 
     @property
     def _ports(self) -> dict[int, ManagedPort]:
@@ -81,8 +105,12 @@ class GfrControl(SwitchControl):
         self._is_stale = True
 
     def jobs(self, client: SwitchClient) -> list[Coroutine[Any, Any, Any]]:
-        """Poll the VCs' counters; compare what the switch counts as waiting with its queues."""
+        """Poll the VCs' counters; measure the lines; compare what the switch counts as waiting with its queues."""
         jobs = [*super().jobs(client)]
+        if self.topology.listens:
+            jobs.append(self._listen(client))
+        if self.topology.probes:
+            jobs += [send_probes(client, self.meters), listen_probes(client, lambda port: self.meters().get(port))]
         if self.topology.checks_counts:
             open_queues = partial(open_ports, self.session.endpoint, self.topology.run)
             keeper = OccupancyKeeper(names.COUNTED, open_queues, self.session.event)
@@ -110,13 +138,13 @@ class GfrControl(SwitchControl):
         ids = {number: name for name, number in self.topology.plan.state.numbers.get("", {}).items()}
         shares = {(int(entry["egress_port"]), ids[entry["vc"]]): entry for entry in entries if entry["vc"] in ids}
         before, is_stale = self._active, self._is_stale
-        active = self._active_vcs(now_s, shares)
+        active, follow = self._active_vcs(now_s, shares), self._follow_lines(now_s)
         changed = {number for number in active if active[number] != before.get(number)}
-        if not changed and not is_stale:
+        if not (changed or follow or is_stale):
             return False
         self._active, self._is_stale = active, False
         try:
-            written = await self._reconcile(client, None if is_stale else changed)
+            written = await self._reconcile(client, None if is_stale else changed | follow)
         except BaseException:
             self._active, self._is_stale = before, True  # it is tried again
             raise
@@ -153,12 +181,13 @@ class GfrControl(SwitchControl):
 
     def status(self) -> dict[str, Any]:
         """N and the shares of its ports."""
-        ports, crossing = list[dict[str, Any]](), self.topology.plan.state.vcs_of()
-        for number, port in self._ports.items():
-            vcs, active = crossing[port.place], self._active.get(number)
+        ports = list[dict[str, Any]]()
+        for port, vcs in self.plan.ports(self.session.endpoint.name):
+            number, active = port.port, self._active.get(port.port)
             running = [vc.name for vc in vcs if active is None or vc.name in active]
             w_bps = {vc: max(1, round(w)) for vc, w in port_shares(port, vcs, active).items()}
-            ports.append({"port": number, "n": len(running), "active": running, "w_bps": w_bps})
+            line = {"line_bps": self._line_bps[number]} if number in self._line_bps else {}
+            ports.append({"port": number, "n": len(running), "active": running, "w_bps": w_bps, **line})
         return {"ports": ports}
 
     def _report_active(self, status: Mapping[str, Any], before: frozenset[str]) -> None:
@@ -170,27 +199,88 @@ class GfrControl(SwitchControl):
         why = f"{' and '.join(parts) or 'first poll'}: N is {status['n']}"
         self.session.event("gfr_active", **status, started=started, stopped=stopped, why=why)
 
+    # ---- what is measured ----------------------------------------------------------------------------------------
+
+    def meters(self) -> dict[int, PortMeter]:
+        """Of the managed ports."""
+        run = self.topology.run
+        options = MeasureOptions(sample_includes_t_d=run is None or run.target != "bmv2")
+        for number, port in self._ports.items():
+            if number not in self._meters:
+                self._meters[number] = PortMeter(options, port.capacity, partial(self._report_link, number))
+        return {number: self._meters[number] for number in self._ports}
+
+    async def _listen(self, client: SwitchClient) -> None:
+        await enable_digest(self.session, client, REPORT)
+        async for reports in client.digests(REPORT):
+            for report in reports:
+                self.take_report(asyncio.get_running_loop().time(), report)
+
+    def take_report(self, now_s: float, report: Mapping[str, Any]) -> None:
+        """One `gfr_report_t`; what an ethernet line adds to a frame is in none of its counts, so nothing is known of its rate."""
+        number = int(report["egress_port"])
+        layer = port_state(self.topology.plan.run, (self.session.endpoint.name, number)).link_layer
+        meter = None if layer == "ethernet" else self.meters().get(number)
+        if meter is not None:
+            of_line = report["busy_bytes"] if layer == "none" else CELL_LINE_BYTES * int(report["busy_cells"])
+            # The digest does not count frames; their mean length is not shown.
+            meter.on_report(now_s, PortReport(0, int(report["busy_us"]), int(of_line), busy_packets=1, flows=0))
+
+    def measurements(self) -> list[dict[str, Any]]:
+        """One object a managed port: BW and τ."""
+        now_s = asyncio.get_running_loop().time()
+        measured = {number: meter.measurement(now_s) for number, meter in self.meters().items()}
+        return [{"port": at, "bw_bps": plain(one.bw_bps), "tau_s": plain(one.tau_s)} for at, one in measured.items()]
+
+    def _report_link(self, number: int, change: LinkChange) -> None:
+        self.session.event("link_changed", port=number, why=change.why, **change.to_json())
+
+    def _follow_lines(self, now_s: float) -> set[int]:
+        """Report each line whose rate has changed; returns the ports that follow their lines."""
+        follow = set[int]()
+        for number, meter in self.meters().items():
+            port, rate = self._ports[number], meter.measurement(now_s).bw_bps
+            current_bps = self._line_bps.get(number, port.capacity)
+            if rate is None or rate.count < MIN_REPORTS or abs(rate.value / current_bps - 1) <= MIN_CHANGE:
+                continue
+            self._line_bps.pop(number, None)
+            if abs(rate.value / port.capacity - 1) > MIN_CHANGE:
+                self._line_bps[number] = rate.value
+            if port.follow_capacity:
+                follow.add(number)
+            effect = "C_GFR, LBO and HBO follow it" if port.follow_capacity else "the configuration does not follow it"
+            drains = f"the line drains {format_rate(rate.value)} while frames wait ({rate.count} reports)"
+            self.session.event(
+                "gfr_capacity",
+                port=number,
+                measured_bps=rate.value,
+                configured_bps=port.capacity,
+                followed=port.follow_capacity,
+                why=f"{drains}, configured are {format_rate(port.capacity)}: {effect}",
+            )
+        return follow
+
 
 class GfrTopology(TopologyControl):
     """The plan of all switches."""
 
     control_type = GfrControl
     needs_all_switches = True
-    listens = False
 
     def __init__(self, run: RunState | None = None, *, probes: bool = True, plan: GfrPlan | None = None) -> None:
         """Read what is remembered.
 
         Args:
             run: The topology.
-            probes: It sends none.
-            plan: Instead of what is remembered: what the switch counts as waiting is not compared with its queues.
+            probes: Whether the links are probed for τ.
+            plan: Instead of what is remembered: what the switch counts as waiting is not compared with its queues, and without `probes`
+                nothing is measured.
 
         Raises:
             FairlaneError: NO_TOPOLOGY without both; BAD_FILE when the topology cannot have what is remembered.
         """
         super().__init__(run, probes=probes)
-        self.checks_counts, self.plan = plan is None, plan or self._in_force()
+        self.listens, self.checks_counts, self.plan = probes or plan is None, plan is None, plan or self._in_force()
 
     def refresh(self, controls: Mapping[str, GfrControl]) -> None:
         """With the configuration that is remembered now."""

@@ -34,6 +34,23 @@ def port_shares(port: ManagedPort, vcs: Sequence[VcConfig], active: Collection[s
     }
 
 
+def fit_to_line(port: ManagedPort, vcs: Sequence[VcConfig], line_bps: float) -> ManagedPort:
+    """The port on a line of another rate: C_GFR is that rate, and at least the sum of MCR.
+
+    On a slower line LBO and HBO shrink in proportion, so that they take as much time to drain; at least two of the longest frames fit.
+
+    Args:
+        port: As configured.
+        vcs: Its VCs.
+        line_bps: What the line carries, in bit/s.
+    """
+    capacity = max(line_bps, math.fsum(vc.mcr for vc in vcs))
+    part, least = min(1.0, capacity / port.capacity), 2 * max((vc.mfs_cells for vc in vcs), default=0)
+    lbo = min(port.lbo_cells, max(round(port.lbo_cells * part), least))
+    hbo = min(port.hbo_cells, max(round(port.hbo_cells * part), lbo + 1))
+    return port.model_copy(update={"capacity": capacity, "lbo_cells": lbo, "hbo_cells": hbo})
+
+
 def port_entries(
     port: ManagedPort, vcs: Sequence[VcConfig], active: Collection[str] | None, state: GfrState
 ) -> Iterator[P4TableEntry]:

@@ -6,7 +6,7 @@ change = await change_set(load_program("gfr"), plan, {"s1": client})"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,8 +17,8 @@ from finsy import P4CounterData, P4CounterEntry
 
 from . import names
 from .check import problems_of
-from .config import GfrState, Numbers
-from .entries import classify_entries, edge_entries, mark_entries, port_entries
+from .config import GfrState, ManagedPort, Numbers, VcConfig
+from .entries import classify_entries, edge_entries, fit_to_line, mark_entries, port_entries
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,23 @@ class GfrPlan(Plan):
     run: RunState | None = field(default=None, repr=False)
     active: Mapping[Place, Collection[str]] = field(default_factory=dict[Place, Collection[str]])
     "Active VCs of each port, as a running loop has them; of a port that is not in it all VCs are active."
+    lines: Mapping[Place, float] = field(default_factory=dict[Place, float])
+    "Bit/s that the lines of ports carry, where a running loop has measured another rate than the configured capacity."
+
+    def ports(self, switch: str) -> Iterator[tuple[ManagedPort, list[VcConfig]]]:
+        """The managed ports of a switch and their VCs; a port with `follow_capacity` has what follows from the rate of its line."""
+        crossing = self.state.vcs_of()
+        for port in self.state.ports:
+            if port.switch == switch:
+                vcs, line_bps = crossing[port.place], self.lines.get(port.place) if port.follow_capacity else None
+                yield (port if line_bps is None else fit_to_line(port, vcs, line_bps)), vcs
 
     def port_entries(self, switch: str, numbers: Collection[int] | None = None) -> list[P4TableEntry]:
-        """The entries of a switch that change with the active VCs; `numbers`: those of these ports only."""
-        crossing, made = self.state.vcs_of(), list[P4TableEntry]()
-        for port in self.state.ports:
-            if port.switch == switch and (numbers is None or port.port in numbers):
-                made += port_entries(port, crossing[port.place], self.active.get(port.place), self.state)
+        """The entries of a switch that change with the active VCs and its lines; `numbers`: those of these ports only."""
+        made = list[P4TableEntry]()
+        for port, vcs in self.ports(switch):
+            if numbers is None or port.port in numbers:
+                made += port_entries(port, vcs, self.active.get(port.place), self.state)
         return made
 
     def entries(self, switch: str) -> list[P4TableEntry]:

@@ -36,6 +36,8 @@ class Gfr(Program):
     }
     columns = view.COLUMNS
     kinds = view.KINDS
+    measured = view.MEASURED
+    measuring_needs = view.MEASURING_NEEDS
     frequent_events = ("gfr_active",)
     reasons = {
         12: Reason("port_full", "the port's queue was full", in_queue=True),
@@ -63,9 +65,11 @@ class Gfr(Program):
         return make_plan(before.changed_by(config), before, run, source)
 
     def plan_beside_loop(self, config: Config, run: RunState, status: Mapping[str, Any]) -> GfrPlan:
-        """With the VCs that are active, as a running loop has them."""
-        active = {(name, port["port"]): port["active"] for name, of in status.items() for port in of["ports"]}
-        return replace(self.plan(config, run), active=active)
+        """With the VCs that are active and what the lines carry, as a running loop has them."""
+        ports = {(name, port["port"]): port for name, of in status.items() for port in of["ports"]}
+        active = {place: port["active"] for place, port in ports.items()}
+        lines = {place: port["line_bps"] for place, port in ports.items() if "line_bps" in port}
+        return replace(self.plan(config, run), active=active, lines=lines)
 
     def remembered(self, run: RunState | None) -> Config:
         """The configuration in force."""

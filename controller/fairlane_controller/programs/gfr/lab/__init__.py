@@ -119,5 +119,5 @@ class Part(LabPart):
 
     def control_loop(self, run: RunState, scenario: scenario.Scenario, plans: Sequence[Any]) -> GfrTopology:
         """Keeps N and w_i current."""
-        del run, scenario
-        return GfrTopology(plan=plans[0])
+        del run
+        return GfrTopology(plan=plans[0], probes=scenario.control.probes)

@@ -21,8 +21,8 @@ class Control(SchemeSettings):
     """`[control]`: what it does at every managed port; symbols are the GFR paper's. A file that compares schemes may give the keys of all."""
 
     scheme: Scheme = "drop_tail"
-    probes: Literal[False] = False
-    """The loop sends none; the key is in the digest by which archived runs are found."""
+    probes: bool = False
+    """Measure the lines' rates, and by probes τ of the links; off in the paper's experiments."""
     scheduler: Literal["fifo", "wrr"] = "wrr"
     """`wrr`: a queue a VC, weighted by w_i; `fifo`: one queue."""
     wrr_weights: Literal["w", "mcr"] = "w"
