@@ -31,7 +31,6 @@ from fairlane_controller.program.quantities import (
     parse_dscp,
 )
 from fairlane_controller.program.ranks import RankProgram, RankSettings
-from fairlane_controller.program.reading import BatchReading as Reading
 from fairlane_controller.program.registry import check_program, load_program, runs_program
 from fairlane_controller.program.requests import Plain, Request
 from fairlane_controller.program.rows import Column, Kind, Reason, Row
@@ -40,6 +39,7 @@ from fairlane_controller.program.setup import apply_plan, set_up_program
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState, read_run_state
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.entities import Entries
+from fairlane_controller.switch.reading import BatchReading as Reading
 from fairlane_controller.switch.shared import longest_frame_bytes
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 

@@ -3,13 +3,12 @@
 
 from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.occupancy import CountedState, OccupancyKeeper
-from fairlane_controller.measure.port import MeasureOptions, PortMeasurement, PortMeter, plain
+from fairlane_controller.measure.port import MeasureOptions, PortMeasurement, PortMeter, PortReport, TResSample, plain
 from fairlane_controller.measure.source import (
     DIGEST_PORT_REPORT,
     DIGEST_T_RES,
+    listen_digest,
     listen_probes,
-    listen_reports,
-    listen_t_res,
     send_probes,
 )
 
@@ -22,9 +21,10 @@ __all__ = [
     "OccupancyKeeper",
     "PortMeasurement",
     "PortMeter",
+    "PortReport",
+    "TResSample",
+    "listen_digest",
     "listen_probes",
-    "listen_reports",
-    "listen_t_res",
     "plain",
     "send_probes",
 ]

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 from fairlane_controller.program.contract import Plan, Program
-from fairlane_controller.program.reading import BatchReading
 from fairlane_controller.program.registry import check_program
 from fairlane_controller.program.rows import Column, Row
 from fairlane_controller.state.run_state import SwitchState
@@ -17,6 +16,7 @@ from fairlane_controller.switch.changeset import ChangeSet, apply
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import difference, entries_by_key, missing, read_entries
 from fairlane_controller.switch.entities import EntityChange
+from fairlane_controller.switch.reading import BatchReading
 from fairlane_controller.switch.setup import SetupResult, route_entries
 from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -21,10 +21,8 @@ from finsy import (
     GRPCStatusCode,
     P4ClientError,
     P4CounterData,
-    P4CounterEntry,
     P4DigestEntry,
     P4MeterConfig,
-    P4RegisterEntry,
     P4Schema,
     P4TableAction,
     P4TableEntry,
@@ -51,8 +49,8 @@ DIGEST_LIST_MAX, DIGEST_LIST_S = 64, 0.02
 """Values of a digest's list, and how long they wait for it, where nobody says otherwise."""
 DIGEST_QUEUE_LISTS = 128
 "Lists of a digest that may wait for their listener; what comes then is counted in `digests_lost`."
-CELLS_A_READ = 1024
-"Cells of a counter or register that one request asks for."
+CELLS_A_READ = 4096
+"Cells of counters and registers that one request asks for."
 READER_IDS = 2**31
 """Readers bid below this."""
 FIRST_WRITER_ID = 2**32
@@ -317,37 +315,18 @@ class SwitchClient:
             time_since_last_hit=0 if idle else None,
             meter_config=P4MeterConfig(cir=0, cburst=0, pir=0, pburst=0) if meters else None,
         )
-        return cast("list[P4TableEntry]", await self._read([pattern]))
+        return cast("list[P4TableEntry]", await self.read_entities([pattern]))
 
     async def read_tables(self, names: Sequence[str]) -> list[P4TableEntry]:
         """All entries of several tables, in one request."""
         patterns = [P4TableEntry(self.check_table(name)) for name in names]
-        return cast("list[P4TableEntry]", await self._read(patterns))
+        return cast("list[P4TableEntry]", await self.read_entities(patterns))
 
     async def read_default(self, name: str) -> P4TableAction | None:
         """The default action of a table, with its arguments; None where it has none."""
-        found = await self._read([P4TableEntry(self.check_table(name), is_default_action=True)])
+        found = await self.read_entities([P4TableEntry(self.check_table(name), is_default_action=True)])
         actions = [entry.action for entry in cast("list[P4TableEntry]", found)]
         return next((action for action in actions if isinstance(action, P4TableAction)), None)
-
-    async def read_counters(self, name: str, indices: Iterable[int]) -> dict[int, P4CounterData]:
-        """The counter's cells at `indices`; one request however many there are (in pieces of 1,024)."""
-        return await self._read_cells(P4CounterEntry, name, indices, P4CounterData()) or {}
-
-    async def read_registers(self, name: str, indices: Iterable[int]) -> dict[int, int] | None:
-        """The register's cells at `indices`, in pieces of 1,024; None on a target that does not read registers (BMv2)."""
-        return await self._read_cells(P4RegisterEntry, name, indices, 0, GRPCStatusCode.UNIMPLEMENTED)
-
-    async def _read_cells(
-        self, kind: Any, name: str, indices: Iterable[int], default: Any, absent: GRPCStatusCode | None = None
-    ) -> dict[int, Any] | None:
-        wanted, found = list(indices), dict[int, Any]()
-        for start in range(0, len(wanted), CELLS_A_READ):
-            cells = await self._read([kind(name, index=at) for at in wanted[start : start + CELLS_A_READ]], absent)
-            if cells is None:
-                return None
-            found |= {cell.index: cell.data or default for cell in cast("list[Any]", cells)}
-        return found
 
     async def read_all(
         self, entities: Sequence[P4Entity], on_progress: Callable[[], None] = lambda: None
@@ -355,21 +334,19 @@ class SwitchClient:
         """All that one read finds, as `BoundedSwitch.read_all`; raises finsy's P4ClientError, for callers who need its code."""
         return await self.switch.read_all(entities, on_progress)
 
-    async def _read(self, entities: Sequence[P4Entity], absent: GRPCStatusCode | None = None) -> list[P4Entity] | None:
-        """None where the switch refuses it with the code `absent` only."""
+    async def read_entities(self, entities: Sequence[Any]) -> list[P4Entity]:
+        """What the switch answers; nothing where it says NOT_FOUND only."""
         self.need_pipeline()
         try:
             return await self.read_all(entities)
         except P4ClientError as ex:
-            if {refusal.code for refusal in refusals(ex).values() or [Refusal(ex.code, "")]} == {absent}:
-                return None
+            if {refusal.code for refusal in refusals(ex).values() or [Refusal(ex.code, "")]} == {
+                GRPCStatusCode.NOT_FOUND
+            }:
+                return []
             raise translate(ex, str(self.endpoint)) from None
         except (ValueError, KeyError) as ex:
             raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
-
-    async def read_entities(self, patterns: Sequence[Any]) -> list[P4Entity]:
-        """What the switch answers; nothing where it says NOT_FOUND."""
-        return await self._read(patterns, GRPCStatusCode.NOT_FOUND) or []
 
     # ---- writes ------------------------------------------------------------------------------------------------
 

@@ -12,10 +12,9 @@ from typing import Any
 from finsy import GRPCStatusCode, P4ClientError, P4CounterData, P4CounterEntry, P4RegisterEntry, P4TableEntry
 from finsy.p4entity import P4Entity
 
-from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.client import CELLS_A_READ, SwitchClient
 from fairlane_controller.switch.faults import translate
 
-CELLS_A_READ = 4096
 _Key = tuple[type[P4Entity], str, int]
 """(kind of entity, name, index; -1 for a table)."""
 
