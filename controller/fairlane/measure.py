@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """For programs. Measurements: bandwidth, delays, packets of flows, by digests and probes."""
 
-from fairlane_controller.measure.changes import LinkChange
+from fairlane_controller.measure.estimators import LinkChange
 from fairlane_controller.measure.occupancy import CountedState, OccupancyKeeper
 from fairlane_controller.measure.port import MeasureOptions, PortMeasurement, PortMeter, PortReport, TResSample, plain
 from fairlane_controller.measure.source import (
