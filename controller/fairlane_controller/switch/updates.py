@@ -47,7 +47,7 @@ class Update(Strict):
     action: Name | None = None
     args: dict[str, Value] = Field(default_factory=dict)
     indirect: dict[Literal["member_id", "group_id"], Annotated[int, Field(ge=0, lt=1 << 32)] | None] | None = None
-    meter: dict[Literal["cir", "cburst", "pir", "pburst"], Count] | None = None
+    meter: Annotated[dict[Literal["cir", "cburst", "pir", "pburst"], Count], Field(min_length=4)] | None = None
     idle_timeout_ns: Count = 0
     metadata: Annotated[str, Field(pattern="^([0-9a-f]{2})*$", max_length=2048)] = ""
     default: bool = False
