@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.problems import describe_one, problem_path
-from fairlane_controller.switch.updates import Name, Strict, Update
+from fairlane_controller.switch.updates import Strict, Update
 
 MAX_UPDATES = 10_000
 """Table entries of one request."""
@@ -26,20 +26,15 @@ class Request(Strict):
     op: str
 
 
-class SwitchRequest(Request):
-    """Of one switch."""
-
-    switch: Name
-
-
-class _TableWrite(SwitchRequest):
+class _TableWrite(Request):
     """`table_write`: entities, all or none, or `each` that the switch takes."""
 
+    switch: str
     updates: Annotated[list[Update], Field(max_length=MAX_UPDATES)]
     each: bool = False
     put: bool = False
     "With `each`: an entity that is there is modified, one that is not there is inserted, whatever the update says."
-    command: Annotated[str, Field(max_length=4096)] = ""
+    command: str = ""
     "The command that asks, for the event log."
 
 

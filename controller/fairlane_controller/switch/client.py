@@ -212,11 +212,9 @@ class SwitchClient:
         except P4ClientError as ex:
             raise translate(ex, str(self.endpoint)) from None
         except (TimeoutError, asyncio.TimeoutError):
-            raise FairlaneError(
-                ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer within {self._handshake_timeout_s:g} s"
-            ) from None
+            raise self._unreachable(f"does not answer within {self._handshake_timeout_s:g} s") from None
         except (RuntimeError, ValueError, AssertionError) as ex:  # finsy's words for a broken handshake
-            raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint}: handshake failed: {ex}") from None
+            raise self._unreachable(f"has broken the handshake: {ex}") from None
         self._switch = switch
         for event, flags in (
             (SwitchEvent.CHANNEL_DOWN, (self.disconnected, self.down)),
@@ -233,8 +231,21 @@ class SwitchClient:
     def switch(self) -> BoundedSwitch:
         """finsy's object, for what this class does not offer."""
         if self._switch is None:
-            raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} is not connected")
+            raise self._unreachable("is not connected")
         return self._switch
+
+    def _unreachable(self, text: str) -> FairlaneError:
+        return FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} {text}")
+
+    @contextmanager
+    def _translated(self) -> Generator[None]:
+        """Inside, errors of finsy are ours."""
+        try:
+            yield
+        except P4ClientError as ex:
+            raise translate(ex, str(self.endpoint)) from None
+        except (ValueError, KeyError) as ex:
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
 
     @property
     def election_id(self) -> int:
@@ -263,19 +274,18 @@ class SwitchClient:
 
     async def ping(self, timeout_s: float) -> None:
         """One small request; raises SWITCH_UNREACHABLE when it is not answered in time."""
-        try:
+        with self._translated():
             await self.switch.ping(timeout_s)
-        except P4ClientError as ex:
-            raise translate(ex, str(self.endpoint)) from None
 
     async def cookie(self) -> int | None:
         """The cookie of the program that the switch runs; None without a program, or where it has none."""
         try:
-            return await self.switch.cookie()
-        except P4ClientError as ex:
-            if ex.is_pipeline_missing:
+            with self._translated():
+                return await self.switch.cookie()
+        except FairlaneError as ex:
+            if ex.code is ErrorCode.NO_PIPELINE:
                 return None
-            raise translate(ex, str(self.endpoint)) from None
+            raise
 
     def digests_lost(self, name: str) -> int:
         """Values of a digest that came on this connection while the listener had no room for more."""
@@ -337,16 +347,14 @@ class SwitchClient:
     async def read_entities(self, entities: Sequence[Any]) -> list[P4Entity]:
         """What the switch answers; nothing where it says NOT_FOUND only."""
         self.need_pipeline()
-        try:
-            return await self.read_all(entities)
-        except P4ClientError as ex:
-            if {refusal.code for refusal in refusals(ex).values() or [Refusal(ex.code, "")]} == {
-                GRPCStatusCode.NOT_FOUND
-            }:
-                return []
-            raise translate(ex, str(self.endpoint)) from None
-        except (ValueError, KeyError) as ex:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
+        with self._translated():
+            try:
+                return await self.read_all(entities)
+            except P4ClientError as ex:
+                found = refusals(ex).values() or [Refusal(ex.code, "")]
+                if {refusal.code for refusal in found} == {GRPCStatusCode.NOT_FOUND}:
+                    return []
+                raise
 
     # ---- writes ------------------------------------------------------------------------------------------------
 
@@ -363,14 +371,13 @@ class SwitchClient:
             updates = [update for update in updates if isinstance(update, P4DigestEntry)]
         if not updates:
             return {}
-        try:
-            await self.switch.write(updates)
-        except P4ClientError as ex:
-            if ex.details:
+        with self._translated():
+            try:
+                await self.switch.write(updates)
+            except P4ClientError as ex:
+                if not ex.details:
+                    raise
                 return refusals(ex)
-            raise translate(ex, str(self.endpoint)) from None
-        except (ValueError, KeyError) as ex:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
         return {}
 
     def _need_writer(self) -> None:
@@ -386,10 +393,8 @@ class SwitchClient:
             return entity
         self.check_table(entity.table_id)
         schema = self.switch.p4info
-        try:
+        with self._translated():
             return type(entity).decode(entity.encode(schema), schema)
-        except (ValueError, KeyError) as ex:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
 
     async def enable_digest(
         self,
@@ -410,11 +415,9 @@ class SwitchClient:
 
     async def send(self, messages: Sequence[Any]) -> None:
         """Stream messages (packet-outs, acknowledgements) in their order; two callers never write at a time."""
-        try:
+        with self._translated():
             async with self._stream_lock:
                 await self.switch.write(messages)
-        except P4ClientError as ex:
-            raise translate(ex, str(self.endpoint)) from None
 
     async def digests(self, name: str) -> AsyncIterator[list[dict[str, Any]]]:
         """Lists of one digest's values as they come; each list is acknowledged before it is handed on."""

@@ -24,9 +24,8 @@ _UNIT_ENDS = {"_packets": "packets", "_cells": "cells", "_bytes": "B", "_us": "u
 _FORMATS: dict[str, Callable[[int], str]] = {"us": lambda value: format_time(value / 1e6), "bit/s": format_rate}
 
 Plain = dict[str, Any]
-Name = Annotated[str, Field(min_length=1, max_length=255)]
-Value = Annotated[str, Field(max_length=1024)] | Annotated[int, Field(ge=0, lt=1 << 2048)]
 Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+Value = Annotated[int, Field(ge=0)] | str
 
 
 class Strict(BaseModel):
@@ -39,17 +38,17 @@ class Update(Strict):
     """The plain form: of a table entry, or by `entity` and `text` of anything else."""
 
     update: Literal["insert", "modify", "delete"]
-    entity: Name | None = None
-    text: Annotated[str, Field(max_length=1 << 20)] = ""
-    table: Name | None = None
+    entity: str | None = None
+    text: str = ""
+    table: str | None = None
     match: dict[str, Value | Annotated[list[Value], Field(min_length=2, max_length=2)]] | None = None
-    priority: Annotated[int, Field(ge=0, lt=1 << 31)] = 0
-    action: Name | None = None
+    priority: Count = 0
+    action: str | None = None
     args: dict[str, Value] = Field(default_factory=dict)
-    indirect: dict[Literal["member_id", "group_id"], Annotated[int, Field(ge=0, lt=1 << 32)] | None] | None = None
+    indirect: dict[Literal["member_id", "group_id"], Count | None] | None = None
     meter: Annotated[dict[Literal["cir", "cburst", "pir", "pburst"], Count], Field(min_length=4)] | None = None
     idle_timeout_ns: Count = 0
-    metadata: Annotated[str, Field(pattern="^([0-9a-f]{2})*$", max_length=2048)] = ""
+    metadata: str = ""
     default: bool = False
 
     @model_validator(mode="after")
