@@ -231,7 +231,7 @@ def test_an_observers_certificate_reads_and_writes_nothing(switch: TlsSwitch, ce
                 assert primary.is_primary
                 assert len(observer.table_names()) > 3
                 with pytest.raises(FairlaneError) as caught:
-                    await observer.enable_digest("port_report_t", max_list=1, max_timeout_s=0.1, ack_timeout_s=1.0)
+                    await observer.enable_digest("port_report_t", max_list=1, max_timeout_s=0.1)
                 assert not primary.down.is_set()
             return caught.value.message
 

@@ -47,6 +47,8 @@ HANDSHAKE_TIMEOUT_S = 10.0
 RETRY_INTERVAL_S = 0.2
 DIGEST_LIST_MAX, DIGEST_LIST_S = 64, 0.02
 """Values of a digest's list, and how long they wait for it, where nobody says otherwise."""
+DIGEST_ACK_NS = 10**9
+"A list that is not acknowledged for so long is sent again."
 DIGEST_QUEUE_LISTS = 128
 "Lists of a digest that may wait for their listener; what comes then is counted in `digests_lost`."
 CELLS_A_READ = 4096
@@ -397,21 +399,16 @@ class SwitchClient:
             return type(entity).decode(entity.encode(schema), schema)
 
     async def enable_digest(
-        self,
-        name: str,
-        *,
-        max_list: int = DIGEST_LIST_MAX,
-        max_timeout_s: float = DIGEST_LIST_S,
-        ack_timeout_s: float = 1.0,
+        self, name: str, *, max_list: int = DIGEST_LIST_MAX, max_timeout_s: float = DIGEST_LIST_S
     ) -> None:
         """Configure a digest, whether or not it was configured before."""
-        times_ns = {"max_timeout_ns": int(max_timeout_s * 1e9), "ack_timeout_ns": int(ack_timeout_s * 1e9)}
+        times_ns = {"max_timeout_ns": int(max_timeout_s * 1e9), "ack_timeout_ns": DIGEST_ACK_NS}
         entry = partial(P4DigestEntry, name, max_list_size=max_list, **times_ns)  # finsy's + and ~ mark the object
-        refusal = (await self.write_each_with_reasons([+entry()])).get(0)
-        if refusal is not None and refusal.code is not GRPCStatusCode.ALREADY_EXISTS:
-            raise FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} refused digest {name!r}: {refusal}")
-        if refusal is not None:
+        found = await self.write_each_with_reasons([+entry()])
+        if found and found[0].code is GRPCStatusCode.ALREADY_EXISTS:
             await self.write([~entry()])
+        elif found:
+            raise refused(found, f"{self.endpoint}, digest {name!r}:")
 
     async def send(self, messages: Sequence[Any]) -> None:
         """Stream messages (packet-outs, acknowledgements) in their order; two callers never write at a time."""

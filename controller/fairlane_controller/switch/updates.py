@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast, get_args
 
 from finsy import P4IndirectAction, P4MeterConfig, P4Schema, P4TableAction, P4TableEntry, P4TableMatch
 from finsy.p4entity import encode_updates
@@ -26,6 +26,7 @@ _FORMATS: dict[str, Callable[[int], str]] = {"us": lambda value: format_time(val
 Plain = dict[str, Any]
 Count = Annotated[int, Field(ge=0, lt=1 << 63)]
 Value = Annotated[int, Field(ge=0)] | str
+MeterValue = Literal["cir", "cburst", "pir", "pburst"]
 
 
 class Strict(BaseModel):
@@ -46,7 +47,7 @@ class Update(Strict):
     action: str | None = None
     args: dict[str, Value] = Field(default_factory=dict)
     indirect: dict[Literal["member_id", "group_id"], Count | None] | None = None
-    meter: Annotated[dict[Literal["cir", "cburst", "pir", "pburst"], Count], Field(min_length=4)] | None = None
+    meter: Annotated[dict[MeterValue, Count], Field(min_length=4)] | None = None
     idle_timeout_ns: Count = 0
     metadata: str = ""
     default: bool = False
@@ -107,24 +108,24 @@ def plain_update(kind: str, entity: Entity) -> Plain:
 
 def plain_entry(entry: P4TableEntry) -> Plain:
     """A decoded table entry without its update. Raises BAD_INPUT for one with actions of its own (a one-shot action set)."""
-    data: Plain = {"table": entry.table_id, "match": {k: _plain_value(v) for k, v in match_of(entry)}}
     action, meter = entry.action, entry.meter_config
+    values: Plain = {}
     if isinstance(action, P4TableAction):
-        data |= {"action": action.name, "args": {k: _plain_value(v) for k, v in action.args.items()}}
+        values = {"action": action.name, "args": {k: _plain_value(v) for k, v in action.args.items()}}
     elif action is not None and action.action_set is not None:
         text = f"table {entry.table_id}: an entry with a one-shot action set can be shown, and not changed"
         raise FairlaneError(ErrorCode.BAD_INPUT, text)
     elif action is not None:
-        data["indirect"] = {"member_id": action.member_id, "group_id": action.group_id}
-    if meter is not None:
-        data["meter"] = {"cir": meter.cir, "cburst": meter.cburst, "pir": meter.pir, "pburst": meter.pburst}
+        values = {"indirect": {"member_id": action.member_id, "group_id": action.group_id}}
     more = {
+        "meter": meter and {name: getattr(meter, name) for name in get_args(MeterValue)},
         "priority": entry.priority,
         "idle_timeout_ns": entry.idle_timeout_ns,
         "metadata": entry.metadata.hex(),
         "default": entry.is_default_action,
     }
-    return {**data, **{key: value for key, value in more.items() if value}}
+    match = {name: _plain_value(value) for name, value in match_of(entry)}
+    return {"table": entry.table_id, "match": match, **values, **{key: value for key, value in more.items() if value}}
 
 
 def match_of(entry: P4TableEntry) -> list[tuple[str, Any]]:
