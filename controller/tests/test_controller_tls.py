@@ -288,9 +288,12 @@ def test_a_full_disk_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not [*tmp_path.iterdir()]
 
 
-def test_bad_days_and_hosts_make_nothing(tmp_path: Path) -> None:
-    with pytest.raises(FairlaneError, match="--days 0 is out of range: it must be between 1 and 3650"):
-        make_certificates(tmp_path / "c", days=0)
+def test_bad_days_and_hosts_make_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from fairlane_controller.cli.main import main
+
+    with pytest.raises(SystemExit, match="2"):
+        main(["setup", "certs", str(tmp_path / "c"), "--days", "0"])
+    assert "invalid value for '--days': Input should be greater than or equal to 1" in capsys.readouterr().err
     with pytest.raises(FairlaneError, match="must be a name or an address"):
         make_certificates(tmp_path / "c", hosts=["not a host"])
     assert not (tmp_path / "c").exists()

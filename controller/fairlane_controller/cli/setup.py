@@ -46,7 +46,7 @@ def install_command() -> None:
 @setup_app.command("certs")
 def certs_command(
     folder: Annotated[Path, typer.Argument(help="Folder for the files; it is made when it is not there.")],
-    days: Annotated[int, typer.Option("--days", help="Valid for so many days from now.", metavar="DAYS")] = 365,
+    days: Annotated[int, typer.Option("--days", help="Valid for so many days from now.", metavar="DAYS", min=1, max=3650)] = 365,
     host: Annotated[list[str] | None, typer.Option("--host", help="Name or address of the switches, besides localhost, 127.0.0.1 and ::1; repeatable.")] = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip

@@ -44,13 +44,6 @@ def parse_dscp(text: str | int) -> int | None:
     return number if word else None
 
 
-def _read_dscp(value: Any) -> int:
-    number = parse_dscp(value)
-    if number is None:
-        raise ValueError("an empty DSCP matches nothing: must be 0 to 63, AF11 to AF43, CS0 to CS7 or EF")
-    return number
-
-
 def duration_text(seconds: float) -> str:
     """The text of a time in a file.
 
@@ -133,7 +126,7 @@ CellLimit = Annotated[int, _count("cells", 0, "Cells; 0: no limit")]
 """As `Cells`; 0 is no limit."""
 Dscp = Annotated[
     int,
-    BeforeValidator(_read_dscp),
+    BeforeValidator(parse_dscp),
     PlainSerializer(lambda number: {code: name for name, code in DSCP_NAMES.items()}.get(number, number)),
     WithJsonSchema(_DSCP),
 ]

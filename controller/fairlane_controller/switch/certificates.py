@@ -15,13 +15,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
+from fairlane_controller.errors import ErrorCode, FairlaneError
 
 OBSERVER_UNIT = "observer"
 """Organizational unit (OU) that makes a client's certificate one for reading only."""
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-DAYS_MAX = 3650
 _NAME = re.compile(r"(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.?")
 
 
@@ -33,14 +32,12 @@ def make_certificates(
 ) -> list[dict[str, str]]:
     """Write `ca`, `server`, `controller` and `observer` (`.pem` and `.key`, keys with mode 0600) into `folder`.
 
-    The server's is for localhost, 127.0.0.1, ::1 and `hosts`. Raises OUT_OF_RANGE, BAD_INPUT for a host that is none,
+    The server's is for localhost, 127.0.0.1, ::1 and `hosts`. Raises BAD_INPUT for a host that is none,
     and for a file that is there already or cannot be written; then nothing is written.
 
     Returns:
         For each certificate the keys `for`, `certificate`, `key` and `valid_until` (ISO 8601, UTC).
     """
-    if not 0 < days <= DAYS_MAX:
-        raise out_of_range("--days", f"{days:g}", 1, DAYS_MAX)
     names = x509.SubjectAlternativeName([_general_name(host) for host in dict.fromkeys((*LOOPBACK, *hosts))])
     start = now or datetime.now(timezone.utc)
     # Clocks may differ a little.

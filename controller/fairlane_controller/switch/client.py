@@ -34,7 +34,6 @@ from google.protobuf.empty_pb2 import Empty
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.switch.bounded import BoundedSwitch
-from fairlane_controller.switch.entities import EntityChange
 from fairlane_controller.switch.faults import Refusal, no_pipeline, refusals, refused, translate
 from fairlane_controller.switch.security import OBSERVER_ROLE, Endpoint
 
@@ -129,8 +128,6 @@ class SwitchClient:
         """
         self.drops_entries = False
         "A dry run's: table entries and registers are checked and not written; digests and packets are its business."
-        self.planned: list[EntityChange] | None = None
-        "A list: changes of entities are added here by `changeset.apply`, and not written (`--dry-run`)."
         self.endpoint = endpoint
         self._write = write
         self._pipeline = pipeline
