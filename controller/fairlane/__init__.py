@@ -31,15 +31,15 @@ from fairlane_controller.program.quantities import (
     parse_dscp,
 )
 from fairlane_controller.program.ranks import RankProgram, RankSettings
-from fairlane_controller.program.reading import BatchReading as Reading
 from fairlane_controller.program.registry import check_program, load_program, runs_program
 from fairlane_controller.program.requests import Plain, Request
 from fairlane_controller.program.rows import Column, Kind, Reason, Row
 from fairlane_controller.program.settings import Flag, Section, Settings
-from fairlane_controller.program.setup import apply_plan, set_up_program
-from fairlane_controller.state.run_state import PortState, RunState, SwitchState, read_run_state
+from fairlane_controller.program.setup import apply_plan
+from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.entities import Entries
+from fairlane_controller.switch.reading import BatchReading as Reading
 from fairlane_controller.switch.shared import longest_frame_bytes
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
@@ -105,10 +105,8 @@ __all__ = [
     "out_of_range",
     "parse_dscp",
     "port_state",
-    "read_run_state",
     "run_experiment",
     "runs_program",
-    "set_up_program",
     "short",
     "unknown_name",
 ]

@@ -3,12 +3,10 @@
 
 from fairlane_controller.history import Sites
 from fairlane_controller.program.documents import Documents
-from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.store import STATE_FILE
 
 __all__ = [
     "STATE_FILE",
     "Documents",
-    "EventLog",
     "Sites",
 ]

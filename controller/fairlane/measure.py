@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """For programs. Measurements: bandwidth, delays, packets of flows, by digests and probes."""
 
-from fairlane_controller.measure.changes import LinkChange
+from fairlane_controller.measure.estimators import LinkChange
 from fairlane_controller.measure.occupancy import CountedState, OccupancyKeeper
 from fairlane_controller.measure.port import MeasureOptions, PortMeasurement, PortMeter, PortReport, plain
 from fairlane_controller.measure.source import (
     DIGEST_PORT_REPORT,
     DIGEST_T_RES,
+    listen_digest,
     listen_probes,
-    listen_reports,
-    listen_t_res,
     send_probes,
 )
 
@@ -23,9 +22,8 @@ __all__ = [
     "PortMeasurement",
     "PortMeter",
     "PortReport",
+    "listen_digest",
     "listen_probes",
-    "listen_reports",
-    "listen_t_res",
     "plain",
     "send_probes",
 ]

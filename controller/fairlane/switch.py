@@ -18,7 +18,7 @@ from fairlane_controller.switch.shared import (
     PortNumber,
     SwitchName,
 )
-from fairlane_controller.switch.updates import match_of, plain_entry
+from fairlane_controller.switch.updates import match_of
 
 __all__ = [
     "AAL5_TRAILER_BYTES",
@@ -39,7 +39,6 @@ __all__ = [
     "SwitchName",
     "match_of",
     "open_ports",
-    "plain_entry",
     "put_entries",
     "same_entity",
 ]

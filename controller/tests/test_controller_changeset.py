@@ -47,6 +47,22 @@ def whole_plan(client: SwitchClient) -> list[EntityChange]:
     return [EntityChange(None, client.canonical(entry)) for entry in plan.entries("s1")]
 
 
+@pytest.mark.parametrize(
+    ("update", "message"),
+    [
+        ({"update": "replace", "table": "t", "match": {}}, "no entity: update: 'replace'"),
+        ({"update": "insert", "table": "t"}, "must have a table and a match, or an entity"),
+        ({"update": "insert", "table": "t", "match": {}, "meter": {"cir": 1}}, "no entity: meter: "),
+        ({"update": "insert", "table": "t", "match": {}, "indirect": {"member_id": None}}, "exactly one of"),
+        ({"update": "insert", "entity": "member", "text": "no_field: 1"}, "no_field"),
+    ],
+)
+def test_what_is_no_update_is_refused_with_its_place(update: dict[str, Any], message: str) -> None:
+    with pytest.raises(FairlaneError, match=message) as refused:
+        updates_of([update])
+    assert refused.value.code is ErrorCode.BAD_INPUT
+
+
 async def test_a_refusal_in_the_middle_of_a_batch_brings_all_switches_back() -> None:
     one, two = MemorySwitch("s1"), MemorySwitch("s2")
     two.refuse = lambda update: (

@@ -19,12 +19,10 @@ from fairlane_controller.programs.qthresh import law
 from fairlane_controller.programs.qthresh.control import QthreshControl, QthreshTopology
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.law import FlowCount
-from fairlane_controller.programs.qthresh.names import Scheme
-from fairlane_controller.programs.qthresh.policies import Policy, read_managed
+from fairlane_controller.programs.qthresh.policies import read_managed
 from fairlane_controller.programs.qthresh.settings import PolicySettings
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import RunState
-from fairlane_controller.switch.changeset import put_entries
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from learned_tools import at_port_3
 from live_switch import LiveSwitch, wait_until
@@ -82,15 +80,6 @@ async def test_one_of_several_that_is_refused_begins_none(tmp_path: Path, monkey
 
 def test_options_that_write_are_refused(switch: LiveSwitch) -> None:
     assert "--dry-run goes with none of" in switch.fairlane("run", "--dry-run", "--backup", code=2)
-
-
-async def test_a_client_that_plans_gets_the_changes_and_writes_none(switch: LiveSwitch) -> None:
-    policy = Policy(3, 7, Scheme.QTHRESH, 9)
-    async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")) as client:
-        client.planned = []
-        assert await put_entries(client, [policy.entry]) == 1
-        assert [change.kind for change in client.planned] == ["insert"]
-        assert (3, 7) not in (await read_managed(client))[1]
 
 
 async def test_a_threshold_set_by_hand_while_counters_are_read_is_not_tuned(

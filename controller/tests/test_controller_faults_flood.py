@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import grpc
 import pytest
 from fairlane_controller.measure.port import MeasureOptions
 from fairlane_controller.measure.source import DIGEST_T_RES
@@ -23,8 +24,9 @@ from fairlane_controller.state.events import EventLog
 from fairlane_controller.switch.bounded import BoundedSwitch
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from finsy import P4DigestEntry, SwitchOptions
+from finsy.p4client import P4Client
 from finsy.p4entity import P4DigestList
-from finsy.proto import p4d, p4r
+from finsy.proto import p4d, p4r, p4r_grpc
 from learned_tools import at_port_3, flows_of, key
 from live_switch import COMPILED, LiveSwitch, idle, wait_until
 from live_topology import Controller, controllers
@@ -202,13 +204,36 @@ async def test_a_digest_without_room_is_counted_and_not_decoded(monkeypatch: pyt
         pytest.fail("decoded without room")
 
     with monkeypatch.context() as patch:
-        patch.setattr(BoundedSwitch, "_decode", decode)
+        patch.setattr(P4DigestList, "decode", decode)
         tell(message)
     got = await first
     assert got.list_id == 5
     assert got.data == P4DigestList.decode(message, switch.p4info).data
     assert switch.digests_lost["new_flow_t"] == 4
     await cast("AsyncGenerator[P4DigestList, None]", lists).aclose()
+
+
+async def test_an_answer_may_have_any_size() -> None:
+    """BMv2 sends a table as one message; gRPC alone takes 4 MB."""
+    entry = p4r.Entity(table_entry=p4r.TableEntry(metadata=bytes(5 << 20)))
+
+    class Big(p4r_grpc.P4RuntimeServicer):  # pyright: ignore
+        async def Read(self, request: Any, context: Any) -> AsyncIterator[p4r.ReadResponse]:
+            del request, context
+            yield p4r.ReadResponse(entities=[entry])
+
+    server = grpc.aio.server()
+    p4r_grpc.add_P4RuntimeServicer_to_server(Big(), server)  # pyright: ignore
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    client = P4Client(f"127.0.0.1:{port}")
+    try:
+        await client.open()
+        call: Any = client._stub.Read(p4r.ReadRequest(), timeout=10)  # pyright: ignore
+        assert [len(answer.entities) async for answer in call] == [1]
+    finally:
+        await client.close()
+        await server.stop(None)
 
 
 async def test_in_a_flood_the_flows_of_a_request_are_one_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

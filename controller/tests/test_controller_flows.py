@@ -102,7 +102,7 @@ class FullSwitch(HeldEntries):
         )
 
 
-async def test_a_change_that_finds_no_room_is_reported_and_pauses(tmp_path: Path) -> None:
+async def test_a_change_that_finds_no_room_is_reported_once(tmp_path: Path) -> None:
     log = EventLog(tmp_path / "events.jsonl")
     flows, switch = flows_of(log, idle_timeout_s=10.0), FullSwitch([key(1).entry(0)])
     client = cast("SwitchClient", switch)

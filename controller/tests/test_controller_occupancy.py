@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+import grpc
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.ports import PortInfo, PortsClient
@@ -16,7 +17,9 @@ from fairlane_controller.measure.occupancy import CountedState, OccupancyKeeper
 from fairlane_controller.programs.gfr.names import COUNTED as GFR
 from fairlane_controller.programs.qthresh.names import COUNTED as QTHRESH
 from fairlane_controller.switch.client import SwitchClient
-from finsy import P4CounterData
+from finsy import P4ClientError, P4CounterData, P4CounterEntry, P4RegisterEntry
+from finsy.p4entity import P4Entity
+from finsy.proto import p4r
 
 PORTS = (1, 3)
 
@@ -33,6 +36,7 @@ class Model:
         self.asked_queues = 0
         self.reads_registers = True
         self.serves_gnmi = True
+        self.endpoint = "s1"
 
     def between(self) -> None:
         """Nothing happens."""
@@ -52,16 +56,26 @@ class Model:
         for cell in [*((name, port) for name in self.state.of_port), (self.state.of_slot, port)]:
             self.registers[cell] = max(0, self.registers.get(cell, 0) + packets)
 
-    async def read_registers(self, name: str, indices: Iterable[int]) -> dict[int, int] | None:
+    async def read_all(self, entities: Sequence[Any], on_progress: Callable[[], None]) -> list[P4Entity]:
         self.between()
-        return {i: self.registers.get((name, i), 0) for i in indices} if self.reads_registers else None
+        on_progress()
+        if isinstance(entities[0], P4CounterEntry):
+            return [self._counter(entity) for entity in entities]
+        if not self.reads_registers:
+            refused = grpc.aio.AioRpcError(grpc.StatusCode.UNIMPLEMENTED, grpc.aio.Metadata(), grpc.aio.Metadata())
+            raise P4ClientError(refused, "ReadRequest", msg=p4r.ReadRequest())
+        return [
+            P4RegisterEntry(
+                _name(entity), index=entity.index, data=self.registers.get((_name(entity), entity.index), 0)
+            )
+            for entity in entities
+        ]
 
-    async def read_counters(self, name: str, indices: Iterable[int]) -> dict[int, P4CounterData]:
-        self.between()
-        assert name == "admitted"
-        cells = self.state.admitted_cells
-        found = {i: self.admitted.get(i // cells, 0) if i % cells == 0 else 0 for i in indices}
-        return {i: P4CounterData(packet_count=packets) for i, packets in found.items()}
+    def _counter(self, entity: Any) -> P4CounterEntry:
+        assert entity.counter_id == "admitted"
+        port, cell = divmod(entity.index, self.state.admitted_cells)
+        packets = 0 if cell else self.admitted.get(port, 0)
+        return P4CounterEntry("admitted", index=entity.index, data=P4CounterData(packet_count=packets))
 
     async def write(self, updates: Sequence[Any]) -> None:
         self.between()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import pytest
-from fairlane_controller.measure.changes import LinkChange
+from fairlane_controller.measure.estimators import LinkChange
 from fairlane_controller.measure.port import MeasureOptions, PortMeter, PortReport, TResSample
 from fairlane_controller.measure.probe import FRAME_BYTES, Probe
 from fairlane_controller.measure.tau import LinkProbe

@@ -155,10 +155,8 @@ class OneReading:
     def __init__(self) -> None:
         self.memory: dict[str, Any] = {}
 
-    async def table(
-        self, name: str, *, counters: bool = False, idle: bool = False, max_age_s: float = 0.0
-    ) -> list[P4TableEntry]:
-        del counters, idle, max_age_s
+    async def table(self, name: str, *, counters: bool = False, idle: bool = False) -> list[P4TableEntry]:
+        del counters, idle
         assert name == "droptail_limit"
         return [limit(1, 5), limit(2, 6)]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import grpc
 import pytest
-from fairlane_controller.program.reading import BatchReading
+from fairlane_controller.switch.reading import BatchReading
 from finsy import P4ClientError, P4CounterData, P4CounterEntry, P4RegisterEntry, P4TableEntry
 from finsy.proto import p4r
 

@@ -141,9 +141,14 @@ def status(found: grpc.Channel, call: Call) -> tuple[grpc.StatusCode, str]:
 @pytest.mark.parametrize(
     ("ca", "who", "of", "said"),
     [
-        ("mine", None, "mine", "it takes only clients with a certificate: name one in FAIRLANE_TLS_CERT and _KEY"),
-        ("mine", "controller", "other", "is of a CA that it does not know"),
-        ("mine", "controller", "old", "old/controller.pem has expired, or is of"),
+        (
+            "mine",
+            None,
+            "mine",
+            "certificate required), whose certificate is missing: name one of its CA in FAIRLANE_TLS_CERT and _KEY",
+        ),
+        ("mine", "controller", "other", "other/controller.pem: name one of its CA"),
+        ("mine", "controller", "old", "certificate expired), whose certificate is"),
         ("mine", "server", "mine", "it refuses this client"),
     ],
 )
@@ -170,12 +175,12 @@ def test_a_plain_client_is_refused_and_gets_no_data(switch: TlsSwitch) -> None:
 
 def test_a_client_does_not_talk_to_a_switch_of_another_ca(switch: TlsSwitch, certs: Path) -> None:
     message = refused(switch.endpoint(files(certs, "other", "controller")))
-    assert f"its certificate was not signed by the CA {certs / 'other' / 'ca.pem'}: name the CA that did" in message
+    assert f"cannot be trusted with the CA {certs / 'other' / 'ca.pem'} (FAIRLANE_TLS_CA): unable to get" in message
 
 
 def test_a_switch_that_is_expired_or_somebody_else_is_not_trusted(certs: Path, tmp_path: Path) -> None:
     with running(tmp_path, *server(certs, "old")) as old:
-        assert "its certificate has expired" in refused(old.endpoint(files(certs, "old", None)))
+        assert "certificate has expired" in refused(old.endpoint(files(certs, "old", None)))
     # A controller's certificate is for no host at all.
     wrong = ["--tls-cert", str(certs / "mine" / "controller.pem"), "--tls-key", str(certs / "mine" / "controller.key")]
     with running(tmp_path, *wrong) as other:
@@ -226,7 +231,7 @@ def test_an_observers_certificate_reads_and_writes_nothing(switch: TlsSwitch, ce
                 assert primary.is_primary
                 assert len(observer.table_names()) > 3
                 with pytest.raises(FairlaneError) as caught:
-                    await observer.enable_digest("port_report_t", max_list=1, max_timeout_s=0.1, ack_timeout_s=1.0)
+                    await observer.enable_digest("port_report_t", max_list=1, max_timeout_s=0.1)
                 assert not primary.down.is_set()
             return caught.value.message
 
@@ -259,33 +264,36 @@ def test_a_reader_takes_the_observers_role_by_itself(switch: TlsSwitch, certs: P
 
 def test_keys_are_private_and_nothing_is_overwritten(tmp_path: Path) -> None:
     made = make_certificates(tmp_path / "c")
-    assert {one.role for one in made} == {"ca", "server", "controller", "observer"}
-    before = {path: path.read_bytes() for one in made for path in (one.certificate, one.key)}
-    assert all(stat.S_IMODE(one.key.stat().st_mode) == 0o600 for one in made)
-    with pytest.raises(FairlaneError, match="exist already: name another folder, or replace them with --overwrite"):
+    assert {one["for"] for one in made} == {"ca", "server", "controller", "observer"}
+    before = {path: path.read_bytes() for path in (tmp_path / "c").iterdir()}
+    assert len(before) == 8
+    assert all(stat.S_IMODE(Path(one["key"]).stat().st_mode) == 0o600 for one in made)
+    with pytest.raises(FairlaneError, match=r"c: File exists \(.*ca.pem\): name another folder"):
         make_certificates(tmp_path / "c")
-    assert all(path.read_bytes() == content for path, content in before.items())
-    make_certificates(tmp_path / "c", force=True)
-    assert all(path.read_bytes() != content for path, content in before.items())
+    (tmp_path / "c" / "ca.pem").rename(tmp_path / "c" / "mine.pem")
+    with pytest.raises(FairlaneError, match=r"File exists \(.*ca.key\)"):
+        make_certificates(tmp_path / "c")
+    (tmp_path / "c" / "mine.pem").rename(tmp_path / "c" / "ca.pem")
+    assert {path: path.read_bytes() for path in (tmp_path / "c").iterdir()} == before
 
 
-def test_a_full_disk_takes_no_file_that_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = make_certificates(tmp_path)
-    before = {path: path.read_bytes() for one in made for path in (one.certificate, one.key)}
-
+def test_a_full_disk_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(number: int, *_: object) -> None:
         os.close(number)
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("fairlane_controller.switch.certificates.os.fdopen", full)
     with pytest.raises(FairlaneError, match=r"cannot write into .*: No space left on device"):
-        make_certificates(tmp_path, force=True)
-    assert {path: path.read_bytes() for path in before} == before
+        make_certificates(tmp_path)
+    assert not [*tmp_path.iterdir()]
 
 
-def test_bad_days_and_hosts_make_nothing(tmp_path: Path) -> None:
-    with pytest.raises(FairlaneError, match="--days 0 is out of range: it must be between 1 and 3650"):
-        make_certificates(tmp_path / "c", days=0)
+def test_bad_days_and_hosts_make_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from fairlane_controller.cli.main import main
+
+    with pytest.raises(SystemExit, match="2"):
+        main(["setup", "certs", str(tmp_path / "c"), "--days", "0"])
+    assert "invalid value for '--days': Input should be greater than or equal to 1" in capsys.readouterr().err
     with pytest.raises(FairlaneError, match="must be a name or an address"):
         make_certificates(tmp_path / "c", hosts=["not a host"])
     assert not (tmp_path / "c").exists()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.switch.names import resolve_name, short_names
+from fairlane_controller.switch.names import resolve_name
 from fairlane_controller.switch.updates import match_text
 from fairlane_controller.switch.values import format_match, format_value, parse_match, parse_value
 from fairlane_controller.verbs.catalog import CATALOG
@@ -48,8 +48,6 @@ def test_a_unique_suffix_is_a_name() -> None:
     assert resolve_name("table", "ipv4_lpm", NAMES) == "In.route.ipv4_lpm"
     assert resolve_name("table", "l2.drop", NAMES) == "In.l2.drop"
     assert resolve_name("table", "In.route.drop", NAMES) == "In.route.drop"
-    assert short_names(NAMES)["In.route.drop"] == "route.drop"
-    assert short_names(["drop", "In.drop"]) == {"drop": "drop", "In.drop": "In.drop"}
     assert resolve_name("action", "drop", ["drop", "In.drop"]) == "drop"
 
 
@@ -57,9 +55,9 @@ def test_a_unique_suffix_is_a_name() -> None:
     ("name", "message"),
     [
         ("drop", "table 'drop' is ambiguous: In.l2.drop, In.route.drop; write more of its name"),
-        ("ipv4_lmp", "unknown table 'ipv4_lmp'; did you mean 'ipv4_lpm'?; valid: ipv4_lpm, l2.drop, mark, route.drop"),
+        ("ipv4_lmp", "unknown table 'ipv4_lmp'; did you mean 'ipv4_lpm'?; valid: drop, ipv4_lpm, mark"),
         ("pv4_lpm", "did you mean 'ipv4_lpm'?"),
-        ("zzz", "unknown table 'zzz'; valid: ipv4_lpm"),
+        ("zzz", "unknown table 'zzz'; valid: drop, ipv4_lpm"),
     ],
 )
 def test_other_names_get_the_candidates_or_the_nearest(name: str, message: str) -> None:

@@ -18,6 +18,7 @@ from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.config import GfrState, Scheme
 from fairlane_controller.programs.gfr.control import GfrTopology
 from fairlane_controller.programs.gfr.plan import GfrPlan, make_plan
+from fairlane_controller.switch.reading import BatchReading
 from fairlane_lab.compiled import find_program
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Flow
@@ -107,7 +108,8 @@ async def accepted_without_vc(world: SimWorld) -> int:
     indices = [program.verdict_index(program.NO_VC_SLOT + PORT, clp, one) for clp in (0, 1) for one in verdicts]
     async with world.client(world.endpoint("s1")) as client:
         return sum(
-            cell.packet_count for cell in (await client.read_counters(program.COUNTER_VERDICTS, indices)).values()
+            cell.packet_count
+            for cell in (await BatchReading(client).counters(program.COUNTER_VERDICTS, indices)).values()
         )
 
 
@@ -225,7 +227,7 @@ def test_a_deleted_vc_leaves_no_cell_behind(steady: SimWorld) -> None:
             await apply_plan(client, load_program("gfr"), alone)
             await until(6.0)
             after = await seen(steady, alone)
-            cells = await client.read_registers(program.REGISTER_VC_CELLS, (0, 1, program.NO_VC_SLOT + PORT))
+            cells = await BatchReading(client).registers(program.REGISTER_VC_CELLS, (0, 1, program.NO_VC_SLOT + PORT))
         assert cells is not None
         accepted = await accepted_without_vc(steady)
         return before, after, accepted, [cells[0], cells[1], cells[program.NO_VC_SLOT + PORT]]

@@ -108,7 +108,7 @@ def test_digests_come_at_their_instant_to_the_one_who_listens(world: SimWorld) -
 
     async def work(client: SwitchClient) -> tuple[float, list[dict[str, Any]]]:
         await client.write([-key.entry(0)])
-        await client.enable_digest("new_flow_t", max_list=1, max_timeout_s=0.02, ack_timeout_s=1.0)
+        await client.enable_digest("new_flow_t", max_list=1, max_timeout_s=0.02)
         async for values in client.digests("new_flow_t"):
             return asyncio.get_running_loop().time(), values
         raise AssertionError

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -248,8 +249,9 @@ class Network:
         tls = None
         if self.options.tls:  # a CA and certificates of this run, which go when it ends
             tls = self.folder / "tls"
-            tls.mkdir(mode=0o700, exist_ok=True)
-            make_certificates(tls, force=True)
+            shutil.rmtree(tls, ignore_errors=True)
+            tls.mkdir(mode=0o700)
+            make_certificates(tls)
         for name in self.topology.hosts:
             mac = self.topology.mac(name)
             host = self.hosts[name] = self.mininet.addHost(self.prefix + name, cls=FairlaneHost, ip=None, mac=mac)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -16,11 +16,10 @@ from fairlane_controller.cli.targets import resolve
 from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.registry import load_program
-from fairlane_controller.program.setup import set_up_program
+from fairlane_controller.program.setup import set_up_changes, set_up_program
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.setup import SetupResult, endpoint_of, pipeline_of
-from fairlane_controller.switch.updates import plain_change
+from fairlane_controller.switch.setup import endpoint_of, pipeline_of
 from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 
@@ -30,8 +29,8 @@ TIMEOUT = Seconds(15)
 class _Done(NamedTuple):
     """What became of one switch."""
 
-    result: SetupResult | None
-    "None: the dry run of a program that would be loaded."
+    result: dict[str, Any]
+    "Of `set_up_program`; a dry run has none."
     plan: DryResult
 
 
@@ -67,11 +66,11 @@ def init_command(
         try:
             async with SwitchClient(endpoint, timeout_s=timeout) as client:
                 loads = not client.has_pipeline or await client.cookie() != files.cookie()
+                if dry_run and loads:
+                    return _Done({}, DryResult(one.name, loads=True))
                 if dry_run:
-                    client.planned = []
-                    done = None if loads else await set_up_program(client, program, plan, one)
-                    schema = None if loads else client.switch.p4info
-                    return _Done(done, DryResult(one.name, list(map(plain_change, client.planned)), schema, loads))
+                    change = await set_up_changes(client, program, plan, one)
+                    return _Done({}, DryResult(one.name, change.updates(one.name), client.switch.p4info))
             async with SwitchClient(endpoint, write=True, pipeline=files, timeout_s=timeout) as client:
                 return _Done(await set_up_program(client, program, plan, one), DryResult(one.name, loads=loads))
         except FairlaneError as ex:
@@ -93,16 +92,16 @@ def init_command(
         return done, [one for one in found if isinstance(one, FairlaneError)]
 
     done, errors = asyncio.run(work())
-    results = [one.result for one in done if one.result is not None]
+    results = [one.result for one in done]
     if dry_run:
         print_dry([one.plan for one in done], as_json)
     elif as_json:
-        print_json([{"switch": r.switch, "routes": r.routes, "managed_ports": list(r.managed_ports), "written": r.entries_written} for r in results])  # fmt: skip
+        print_json(results)
     else:
         for r in results:
-            ports = ", ".join(map(str, r.managed_ports)) or "none"
-            written = f"{counted(r.entries_written, 'entry')} written"
-            say(f"{r.switch}: {counted(r.routes, 'route')}, {program.ports_title}: {ports}; {written}")
+            ports = ", ".join(map(str, r["managed_ports"])) or "none"
+            routes, written = counted(r["routes"], "route"), counted(r["written"], "entry")
+            say(f"{r['switch']}: {routes}, {program.ports_title}: {ports}; {written} written")
     if errors:
         text = "; ".join(error.message for error in errors)
         raise FairlaneError(errors[0].code, f"{len(errors)} of {counted(len(states), 'switch')}: {text}")

@@ -46,9 +46,8 @@ def install_command() -> None:
 @setup_app.command("certs")
 def certs_command(
     folder: Annotated[Path, typer.Argument(help="Folder for the files; it is made when it is not there.")],
-    days: Annotated[int, typer.Option("--days", help="Valid for so many days from now.", metavar="DAYS")] = 365,
+    days: Annotated[int, typer.Option("--days", help="Valid for so many days from now.", metavar="DAYS", min=1, max=3650)] = 365,
     host: Annotated[list[str] | None, typer.Option("--host", help="Name or address of the switches, besides localhost, 127.0.0.1 and ::1; repeatable.")] = None,
-    force: Annotated[bool, typer.Option("--overwrite", help="Replace files of these names, the CA's key included.")] = False,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
     """Make a CA and certificates that it signed: for switches, for a controller, for an observer (reads only).
@@ -57,7 +56,7 @@ def certs_command(
     """
     from fairlane_controller.switch.certificates import make_certificates  # takes 0.1 s to import
 
-    rows = [one.to_json() for one in make_certificates(folder, days=days, hosts=host or [], force=force)]
+    rows = make_certificates(folder, days=days, hosts=host or [])
     if as_json:
         print_json(rows)
     else:

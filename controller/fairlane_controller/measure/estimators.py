@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robust estimator over a sliding window of time; the time is an argument, so it runs in any clock."""
+"""A robust estimator over a sliding window of time, and the changes that it finds; the time is an argument, so it runs in any clock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
+
+from fairlane_controller.units import format_rate, format_time
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,37 @@ class Shift:
     after: float
     since_s: float
     count: int
+
+
+What = Literal["rate", "delay", "path"]
+"""`rate`: BW, of the port's reports; `delay`: τ, of its probes; `path`: T_res, of TCP's ACKs, link and all behind it."""
+
+_TEXTS = {
+    "rate": ("BW", "reports of the busy port"),
+    "delay": ("τ", "probes"),
+    "path": ("T_res", "ACKs that were timed"),
+}
+
+
+@dataclass(frozen=True)
+class LinkChange(Shift):
+    """A shift of BW (bit/s), τ or T_res (seconds)."""
+
+    what: What
+
+    @property
+    def why(self) -> str:
+        """One sentence for the event log."""
+        (symbol, evidence), is_rate = _TEXTS[self.what], self.what == "rate"
+        before, after = (
+            format_rate(value) if is_rate else format_time(round(value, 6)) for value in (self.before, self.after)
+        )
+        return f"{symbol} was {before} and is {after}: {self.count} {evidence} in a row say so"
+
+    def to_json(self) -> dict[str, Any]:
+        """For the event log; the unit is in the names."""
+        unit = "bps" if self.what == "rate" else "s"
+        return {"what": self.what, f"before_{unit}": self.before, f"after_{unit}": self.after, "count": self.count}
 
 
 class _Sample(NamedTuple):

@@ -18,6 +18,7 @@ from finsy import P4RegisterEntry
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.ports import PortsClient
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.reading import BatchReading
 from fairlane_controller.units import counted
 
 PERIOD_S = 5.0
@@ -25,7 +26,7 @@ PERIOD_S = 5.0
 PAUSE_S = 0.2
 """Between the two readings that must agree."""
 CELLS = 512
-"""Of a register, in one request."""
+"""Of a register, in one write."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class OccupancyKeeper:
     async def poll(self, client: SwitchClient, ports: Collection[int]) -> bool:
         """Compare once, and correct what is certainly wrong. False where the target reads no registers (BMv2)."""
         state = self._state
-        counts = await client.read_registers(state.of_port[0], ports)
+        counts = await BatchReading(client).registers(state.of_port[0], ports)
         if counts is None or not any(counts.values()):
             return counts is not None
         async with self._open_ports() as queues:
@@ -78,7 +79,7 @@ class OccupancyKeeper:
             admitted = await self._admitted(client, ports)
 
             async def is_quiet() -> bool:
-                now, waiting = await client.read_registers(state.of_port[0], ports), await queues.ports()
+                now, waiting = await BatchReading(client).registers(state.of_port[0], ports), await queues.ports()
                 if now != counts or any(one.waiting_packets for one in waiting if one.port in counts):
                     return False
                 return await self._admitted(client, ports) == admitted
@@ -104,12 +105,10 @@ class OccupancyKeeper:
         """Number of packets that the ports have admitted."""
         cells = self._state.admitted_cells
         indices = [port * cells + cell for port in ports for cell in range(cells)]
-        return sum(one.packet_count for one in (await client.read_counters(self._state.admitted, indices)).values())
+        return sum(
+            one.packet_count for one in (await BatchReading(client).counters(self._state.admitted, indices)).values()
+        )
 
     async def _nonzero_slots(self, client: SwitchClient) -> list[int]:
-        found: list[int] = []
-        for start in range(0, self._state.slots, CELLS):
-            indices = range(self._state.slots)[start : start + CELLS]
-            counts = await client.read_registers(self._state.of_slot, indices) or {}
-            found += [slot for slot, count in counts.items() if count]
-        return found
+        counts = await BatchReading(client).registers(self._state.of_slot, range(self._state.slots)) or {}
+        return [slot for slot, count in counts.items() if count]

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
-from fairlane_controller.measure.changes import LinkChange
-from fairlane_controller.measure.estimators import Estimate, QuantileWindow
+from fairlane_controller.measure.estimators import Estimate, LinkChange, QuantileWindow
 from fairlane_controller.measure.probe import Probe
 from fairlane_controller.measure.tau import LinkProbe
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 from finsy import P4PacketOut
 
-from fairlane_controller.measure.port import PortMeter, PortReport, TResSample
+from fairlane_controller.measure.port import PortMeter
 from fairlane_controller.measure.probe import ETHERTYPE, PACKET_IN_REASON, Probe
 from fairlane_controller.switch.client import SwitchClient
 
@@ -46,16 +46,6 @@ async def listen_digest(
             meter = meter_of(int(value["egress_port"]))
             if meter is not None:
                 take(meter, now, model(*(int(value[name]) for name in names)))
-
-
-async def listen_reports(client: SwitchClient, meter_of: Callable[[int], PortMeter | None]) -> None:
-    """Give every `port_report_t` to its port's meter, until cancelled."""
-    await listen_digest(client, DIGEST_PORT_REPORT, meter_of, PortReport, PortMeter.on_report)
-
-
-async def listen_t_res(client: SwitchClient, meter_of: Callable[[int], PortMeter | None]) -> None:
-    """Give every `t_res_t` to its port's meter, until cancelled."""
-    await listen_digest(client, DIGEST_T_RES, meter_of, TResSample, PortMeter.on_t_res)
 
 
 async def send_probes(client: SwitchClient, ports: Callable[[], Mapping[int, PortMeter]]) -> None:

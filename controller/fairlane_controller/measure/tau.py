@@ -12,8 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from fairlane_controller.measure.changes import LinkChange
-from fairlane_controller.measure.estimators import Estimate, QuantileWindow
+from fairlane_controller.measure.estimators import Estimate, LinkChange, QuantileWindow
 from fairlane_controller.measure.probe import FRAME_BYTES, PLACES, Probe
 
 PERIOD_S = 0.2

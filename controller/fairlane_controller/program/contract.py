@@ -28,12 +28,12 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.problems import bad_config, describe
 from fairlane_controller.program import settings
 from fairlane_controller.program.control import TopologyControl
-from fairlane_controller.program.reading import BatchReading
 from fairlane_controller.program.rows import Column, Kind, Reason, Row
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from fairlane_controller.state.store import STATE_FILE, Store
 from fairlane_controller.switch.client import PipelineFiles
 from fairlane_controller.switch.entities import Entries, entity_key
+from fairlane_controller.switch.reading import BatchReading
 
 Place = tuple[str, int]
 """(switch, port)."""

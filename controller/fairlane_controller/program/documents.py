@@ -34,18 +34,21 @@ class Documents(Generic[M]):
         """
         self.store = Store(folder)
         self._prefix, self._model, self._title = prefix, model, title
-        stamp = self.store.stamp(prefix)
-        self._found = {key: (stamp, self._parsed(one)) for key, one in self.store.all(prefix).items()}
+        self._found: dict[str, tuple[Any, M]] = {}
         "By key: the stamp of all documents when this one was read, and the document."
+        for key in self.store.all(prefix):
+            self._read(key)
 
     def get(self, key: str = "") -> M:
         """The document of a key; the last one that could be understood. It is parsed again only after a change of the documents."""
-        found = self._found.get(key)
         with suppress(FairlaneError):
-            stamp = self.store.stamp(self._prefix)
-            if found is None or found[0] != stamp:
-                found = self._found[key] = stamp, self._parsed(self.store.get(self._prefix + key))
-        return self._model() if found is None else found[1]
+            self._read(key)
+        return self._found[key][1] if key in self._found else self._model()
+
+    def _read(self, key: str) -> None:
+        stamp = self.store.stamp(self._prefix)
+        if key not in self._found or self._found[key][0] != stamp:
+            self._found[key] = stamp, self._parsed(self.store.get(self._prefix + key))
 
     def plain(self, documents: Mapping[str, M]) -> dict[str, Any]:
         """Documents by key as the state file has them."""

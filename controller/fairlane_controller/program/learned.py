@@ -32,23 +32,18 @@ from fairlane_controller.program.numbering import Numbering
 from fairlane_controller.switch.changeset import Writing
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.entities import EntityChange
-from fairlane_controller.switch.faults import Refusal
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 BATCH_ENTRIES = 500
 "Entries that one request deletes."
-FULL_PAUSE_S = 1.0
-"Pause before the next new entry after the switch reported a full table."
-MISSED_PERIOD_S = 10.0
-"Missed flows are reported at once, and then once in this time while they go on; `counts` has all."
+PAUSE_S = 1.0
+"Pause before the next new entry after the switch refused one: its table may be full."
+REPORT_PERIOD_S = 10.0
+"Missed and refused flows are reported at once, and then once in this time while they go on; `counts` has all."
 SINGLE_EVENTS, SINGLE_PERIOD_S = 100, 1.0
 "Flows of a period that get an event each; beyond, all flows of a request get one event together."
-MAX_PAUSES = 4096
-"Flows whose pause is remembered; the oldest is forgotten first."
-REFUSED_PAUSE_S = 10.0
-"Pause before the next attempt for a flow whose entry was refused."
 
 
 @dataclass(eq=False)
@@ -59,7 +54,7 @@ class LearnedTable(Generic[Key, Value]):
     several tables.
 
     Memory and event log are bounded in a flood: what finds no room is counted. An entry that the switch refuses is retried when its flow is
-    announced once more after a pause. Events: `flow`, `flow_gone`; of many in a period `flows`, `flows_gone`; `flow_refused`,
+    announced once more; new entries pause for a second. Events: `flow`, `flow_gone`; of many in a period `flows`, `flows_gone`; `flow_refused`,
     `flows_missed`.
     """
 
@@ -94,13 +89,11 @@ class LearnedTable(Generic[Key, Value]):
         self.values: dict[Key, Value] = {}
         "The value of each flow that has an entry."
         self.counts = dict.fromkeys(("entries", "known", "missed", "refused", "lost"), 0)
-        """Outcomes of announced flows. `entries` got an entry, `known` had one, or came twice in a list. `missed`: every slot was in use.
-        `refused`: by the switch, now or before. `lost` found no room; not acknowledged, so the switch announces them again."""
-        self._full_until_s = 0.0
-        self._pauses: dict[Key, float] = {}
-        "End of the pause of flows whose update was refused."
-        self._missed_until_s: dict[str, float] = {}
-        "By reason: the time of the next report of missed flows."
+        """Outcomes of announced flows. `entries` got an entry, `known` had one, or came twice in a list. `missed`: every slot was in use, or new
+        entries pause. `refused`: by the switch. `lost` found no room; not acknowledged, so the switch announces them again."""
+        self._paused_until_s = 0.0
+        self._quiet_until_s: dict[str, float] = {}
+        "By reason: the time of the next report of missed or refused flows."
         self._period_ends_s, self._events_left = -math.inf, 0
 
     # ---- what a program may override -----------------------------------------------------------------------------------
@@ -143,8 +136,7 @@ class LearnedTable(Generic[Key, Value]):
         found = [self.parse(entry) for entry in entries]
         without = set(self.numbers.adopt((key, slot) for key, slot, _ in found))
         self.values = {key: value for key, _, value in found if key not in without}
-        self._pauses.clear()
-        self._full_until_s = 0.0
+        self._paused_until_s = 0.0
         doubled = [entry for entry, (key, _, _) in zip(entries, found, strict=True) if key in without]
         await self._delete(client, doubled, any_slot=True)
         await self._sweep(client, entries)
@@ -161,18 +153,17 @@ class LearnedTable(Generic[Key, Value]):
 
         Args:
             client: The connection to the switch.
-            values: The new values; flows without an entry, and those whose update was refused a moment ago, are left out.
+            values: The new values; flows without an entry are left out.
 
         Returns:
-            The number of entries that were written. A refusal is reported, and its flow pauses.
+            The number of entries that were written. A refusal is reported.
         """
         current = self.values
-        changed = {k: v for k, v in values.items() if k in current and v != current[k] and not self._is_paused(k)}
+        changed = {k: v for k, v in values.items() if k in current and v != current[k]}
         changes = {k: EntityChange(self._entry(k, current[k]), self._entry(k, v)) for k, v in changed.items()}
         done = await self._write(client, changes)
         for key in done:
             current[key] = changed[key]
-            self._pauses.pop(key, None)
         return len(done)
 
     async def read_counts(self, client: SwitchClient) -> dict[Key, tuple[P4CounterData, P4CounterData]]:
@@ -220,8 +211,8 @@ class LearnedTable(Generic[Key, Value]):
         async with self.session.writes:
             new = [key for key in learned if key not in self.values]
             slots: dict[Key, int] = {}
-            for key in new if _now_s() >= self._full_until_s else ():
-                slot = None if self._is_paused(key) else self.numbers.give(key)
+            for key in new if _now_s() >= self._paused_until_s else ():
+                slot = self.numbers.give(key)
                 if slot is not None:
                     slots[key], self.values[key] = slot, learned[key]
             counter, changes = self.counter, {key: EntityChange(None, self._entry(key, learned[key])) for key in slots}
@@ -229,13 +220,14 @@ class LearnedTable(Generic[Key, Value]):
             done = {key: slots[key] for key in await self._write(client, changes, resets)}
             for key in [key for key in slots if key not in done]:
                 self._forget(key)
-            missed = sum(key not in done and not self._is_paused(key) for key in new)
             self.counts["known"] += len(learned) - len(new)
             self.counts["entries"] += len(done)
-            self.counts["missed"] += missed
-            self.counts["refused"] += len(new) - len(done) - missed
+            self.counts["missed"] += len(new) - len(slots)
+            self.counts["refused"] += len(slots) - len(done)
             self._report("", done)
-            self._report_missed(missed, "every slot for a flow is taken")
+            self._report_missed(
+                len(new) - len(slots), "every slot for a flow is taken, or the switch just refused an entry"
+            )
 
     # ---- and go --------------------------------------------------------------------------------------------------------
 
@@ -268,7 +260,7 @@ class LearnedTable(Generic[Key, Value]):
                 done = await self._write(client, ours, may_be_gone=True)
                 for key in done:
                     self._forget(key)
-                self._full_until_s = 0.0
+                self._paused_until_s = 0.0
                 self._report("_gone", dict.fromkeys(done))
 
     def _forget(self, key: Key) -> None:
@@ -314,22 +306,13 @@ class LearnedTable(Generic[Key, Value]):
             refusal = refused.get(index)
             if refusal is None or (may_be_gone and refusal.code is GRPCStatusCode.NOT_FOUND):
                 done.append(key)
-            elif refusal.code is GRPCStatusCode.RESOURCE_EXHAUSTED and change.before is None:  # the table is full
-                self._full_until_s = _now_s() + FULL_PAUSE_S
             else:
-                self._report_refused(key, refusal)
+                why = f"the switch refused the entry of {key}: {refusal}"
+                code = refusal.code.name
+                self._report_rarely("flow_refused", code, flow=str(key), code=code, why=why)
+                if change.before is None:
+                    self._paused_until_s = _now_s() + PAUSE_S
         return done
-
-    def _is_paused(self, key: Key) -> bool:
-        return _now_s() < self._pauses.get(key, 0.0)
-
-    def _report_refused(self, key: Key, refusal: Refusal) -> None:
-        self._pauses.pop(key, None)
-        self._pauses[key] = _now_s() + REFUSED_PAUSE_S
-        if len(self._pauses) > MAX_PAUSES:
-            del self._pauses[next(iter(self._pauses))]
-        why = f"the switch refused the entry of {key}, which is retried after {REFUSED_PAUSE_S:g} s: {refusal}"
-        self.session.event("flow_refused", flow=str(key), code=refusal.code.name, why=why)
 
     def _report(self, end: str, flows: Mapping[Key, int | None]) -> None:
         """Report flows that came (`flow`, with their slots) or went (`flow_gone`): an event each; in a flood one event a request."""
@@ -344,10 +327,15 @@ class LearnedTable(Generic[Key, Value]):
             self.session.event(f"flow{end}", flow=str(key), **({} if slot is None else {"slot": slot}))
 
     def _report_missed(self, flows: int, reason: str) -> None:
-        """Report that flows have no entry: at once, and then once in a period while it goes on."""
-        if flows and _now_s() >= self._missed_until_s.get(reason, 0.0):
-            self._missed_until_s[reason] = _now_s() + MISSED_PERIOD_S
-            self.session.event("flows_missed", flows=flows, why=f"{flows} new flows {self.missed_text}: {reason}")
+        if flows:
+            why = f"{flows} new flows {self.missed_text}: {reason}"
+            self._report_rarely("flows_missed", reason, flows=flows, why=why)
+
+    def _report_rarely(self, event: str, reason: str, **fields: Any) -> None:
+        """Report something at once, and then once in a period while it goes on for that reason."""
+        if _now_s() >= self._quiet_until_s.get(reason, 0.0):
+            self._quiet_until_s[reason] = _now_s() + REPORT_PERIOD_S
+            self.session.event(event, **fields)
 
 
 def _now_s() -> float:

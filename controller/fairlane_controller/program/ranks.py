@@ -15,10 +15,10 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
 from fairlane_controller.program.port_program import Param, PortProgram
-from fairlane_controller.program.reading import BatchReading
 from fairlane_controller.program.rows import Column, Kind, Reason, Row
 from fairlane_controller.program.settings import Settings
 from fairlane_controller.state.run_state import PortState, SwitchState
+from fairlane_controller.switch.reading import BatchReading
 
 RankSource = Literal[
     "identification", "dscp", "ingress_port", "uniform", "exponential", "inverse_exponential", "poisson", "convex"

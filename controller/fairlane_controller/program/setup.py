@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 from fairlane_controller.program.contract import Plan, Program
-from fairlane_controller.program.reading import BatchReading
 from fairlane_controller.program.registry import check_program
 from fairlane_controller.program.rows import Column, Row
 from fairlane_controller.state.run_state import SwitchState
@@ -17,7 +16,8 @@ from fairlane_controller.switch.changeset import ChangeSet, apply
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import difference, entries_by_key, missing, read_entries
 from fairlane_controller.switch.entities import EntityChange
-from fairlane_controller.switch.setup import SetupResult, route_entries
+from fairlane_controller.switch.reading import BatchReading
+from fairlane_controller.switch.setup import route_entries
 from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
 
 
@@ -46,14 +46,13 @@ async def change_set(program: Program, plan: Plan, clients: Mapping[str, SwitchC
     return ChangeSet(changes, resets)
 
 
-async def apply_plan(client: SwitchClient, program: Program, plan: Plan, first: Sequence[EntityChange] = ()) -> int:
+async def apply_plan(client: SwitchClient, program: Program, plan: Plan) -> int:
     """Write the entries that a plan wants of one switch, all or nothing.
 
     Args:
         client: The connection to the switch.
         program: The program of the plan.
         plan: What the switch is to have.
-        first: Changes of other tables that are made with it, before its own.
 
     Returns:
         How many entries were written.
@@ -61,14 +60,33 @@ async def apply_plan(client: SwitchClient, program: Program, plan: Plan, first: 
     Raises:
         FairlaneError: WRONG_PROGRAM, or REFUSED by the switch.
     """
-    name = client.endpoint.name
-    found = await change_set(program, plan, {name: client})
-    changes = [*first, *found.entries[name]]
-    await apply(ChangeSet({name: changes}, found.resets), {name: client})
-    return len(changes)
+    clients = {client.endpoint.name: client}
+    change = await change_set(program, plan, clients)
+    await apply(change, clients)
+    return len(change.entries[client.endpoint.name])
 
 
-async def set_up_program(client: SwitchClient, program: Program, plan: Plan, state: SwitchState) -> SetupResult:
+async def set_up_changes(client: SwitchClient, program: Program, plan: Plan, state: SwitchState) -> ChangeSet:
+    """Compare a switch with its routes and a plan.
+
+    Args:
+        client: The connection to the switch.
+        program: The program of the plan.
+        plan: What the switch is to have.
+        state: The switch in the run state, with its routes.
+
+    Returns:
+        What must be written.
+
+    Raises:
+        FairlaneError: WRONG_PROGRAM.
+    """
+    found = await change_set(program, plan, {state.name: client})
+    routes = await missing(client, route_entries(client, state))
+    return ChangeSet({state.name: [*routes, *found.entries[state.name]]}, found.resets)
+
+
+async def set_up_program(client: SwitchClient, program: Program, plan: Plan, state: SwitchState) -> dict[str, Any]:
     """Write routes and a plan into one switch, all or nothing.
 
     Args:
@@ -78,15 +96,16 @@ async def set_up_program(client: SwitchClient, program: Program, plan: Plan, sta
         state: The switch in the run state, with its routes.
 
     Returns:
-        What was written, and the ports that the program manages.
+        `switch`, its number of `routes`, the `managed_ports`, and how many entries were `written`: 0 when it had all.
 
     Raises:
         FairlaneError: WRONG_PROGRAM, or REFUSED by the switch.
     """
-    check_program(program, client.table_names())
-    written = await apply_plan(client, program, plan, await missing(client, route_entries(client, state)))
+    change = await set_up_changes(client, program, plan, state)
+    await apply(change, {state.name: client})
     ports = program.ports_of(state.name, await read_entries(client, program.tables))
-    return SetupResult(state.name, len(state.routes), tuple(sorted(ports)), written)
+    written = len(change.entries[state.name])
+    return {"switch": state.name, "routes": len(state.routes), "managed_ports": sorted(ports), "written": written}
 
 
 async def read_rows(client: SwitchClient, program: Program, state: SwitchState | None = None) -> list[Row]:

@@ -10,8 +10,8 @@ through for these names:
 | `Switch._stream_digest_message` (overridden), `_digest_queues` | finsy decodes each digest list first and then drops it without a count where its queue is full |
 | `Switch._start_gnmi` (overridden) | finsy subscribes to every port with each connection |
 | `Switch._p4client` | requests that finsy has no method for: the cookie, a ping with a time limit |
-| `P4Client._stub`, `Switch._arbitrator` | a read with a time limit, whose answer may be of any size and is decoded in pieces |
-| `GRPCOptions.to_native` (overridden) | finsy takes messages of 4 MB at most |
+| `P4Client._stub`, `Switch._arbitrator` | a read with a time limit, whose answer is decoded in pieces |
+| `p4client.GRPCOptions` (replaced), `to_native` (overridden) | finsy takes messages of 4 MB at most, and BMv2 sends a whole table as one message |
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ from collections.abc import AsyncIterable, Callable, Sequence
 from typing import Any, cast
 
 import grpc
-from finsy import GRPCStatusCode, P4ClientError, Switch
-from finsy.grpcutil import GRPCOptions, grpc_channel
+from finsy import P4ClientError, Switch, p4client
+from finsy.grpcutil import GRPCOptions
 from finsy.p4client import P4Client
 from finsy.p4entity import P4DigestList, P4Entity, decode_entity, encode_entities
-from finsy.p4schema import P4BitsType, P4StructType
-from finsy.proto import p4r, p4r_grpc
+from finsy.proto import p4r
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 
@@ -43,19 +42,12 @@ class _AnySize(GRPCOptions):
         return [*super().to_native(), ("grpc.max_receive_message_length", -1)]
 
 
+p4client.GRPCOptions = _AnySize  # pyright: ignore[reportPrivateImportUsage]  # `P4Client.open` takes no options
+
 DECODED_AT_ONCE = 1000
 "Entities; then others have a turn."
 
 OnProgress = Callable[[], None]
-
-
-async def _answers(stub: Any, request: p4r.ReadRequest, on_progress: OnProgress) -> list[p4r.ReadResponse]:
-    call = cast("Callable[..., AsyncIterable[p4r.ReadResponse]]", stub.Read)
-    answers: list[p4r.ReadResponse] = []
-    async for answer in call(request, timeout=READ_TIMEOUT_S):
-        answers.append(answer)
-        on_progress()
-    return answers
 
 
 class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "final" to type checkers only
@@ -76,20 +68,7 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
         if queue is None or queue.full():
             self.digests_lost[name] += len(digest.data)
             return
-        queue.put_nowait(self._decode(digest, name))
-
-    def _decode(self, digest: p4r.DigestList, name: str) -> P4DigestList:
-        """As `P4DigestList.decode`, some times faster for a struct of plain numbers, which every digest of ours is."""
-        spec = self.p4info.digests[name].type_spec
-        members = spec.members if isinstance(spec, P4StructType) else {}
-        if not members or not all(isinstance(member, P4BitsType) for member in members.values()):
-            return P4DigestList.decode(p4r.StreamMessageResponse(digest=digest), self.p4info)
-        number = int.from_bytes
-        data: list[Any] = [
-            dict(zip(members, [number(member.bitstring, "big") for member in item.struct.members], strict=True))
-            for item in digest.data
-        ]
-        return P4DigestList(name, list_id=digest.list_id, timestamp=digest.timestamp, data=data)
+        queue.put_nowait(P4DigestList.decode(msg, self.p4info))
 
     async def _start_gnmi(self) -> None:
         """finsy would subscribe to every port here; ports are `gnmi/`'s, and a connection is there for P4Runtime."""
@@ -98,16 +77,17 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
         """All that a read finds. The answers are taken in first and decoded then, a piece at a time: so a table of 65,536
         entries neither holds up the rest of the loop nor runs into the deadline while we are at work; `on_progress` is called
         with each piece that came, or was decoded. Raises P4ClientError."""
-        stub = self._connected()._stub  # pyright: ignore[reportPrivateUsage]
+        stub: Any = self._connected()._stub  # pyright: ignore[reportPrivateUsage]
         request = p4r.ReadRequest(device_id=self.device_id, entities=encode_entities(entities, self.p4info))
         self._arbitrator.complete_request(request)
+        call = cast("Callable[..., AsyncIterable[p4r.ReadResponse]]", stub.Read)
+        answers: list[p4r.ReadResponse] = []
         try:
-            answers = await _answers(stub, request, on_progress)
+            async for answer in call(request, timeout=READ_TIMEOUT_S):
+                answers.append(answer)
+                on_progress()
         except grpc.RpcError as ex:
-            problem = P4ClientError(ex, "ReadRequest", msg=request, schema=self.p4info)
-            if problem.code is not GRPCStatusCode.RESOURCE_EXHAUSTED:
-                raise problem from None
-            answers = await self._read_large(request, on_progress)
+            raise P4ClientError(ex, "ReadRequest", msg=request, schema=self.p4info) from None
         found: list[P4Entity] = []
         for answer in answers:
             for start in range(0, len(answer.entities), DECODED_AT_ONCE):
@@ -116,16 +96,6 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
                 on_progress()
                 await asyncio.sleep(0)
         return found
-
-    async def _read_large(self, request: p4r.ReadRequest, on_progress: OnProgress) -> list[p4r.ReadResponse]:
-        """Again, on a channel that takes answers of any size: BMv2 sends a whole table as one message."""
-        channel = grpc_channel(self.address, credentials=self.options.channel_credentials, options=_AnySize())
-        try:
-            return await _answers(p4r_grpc.P4RuntimeStub(channel), request, on_progress)
-        except grpc.RpcError as ex:
-            raise P4ClientError(ex, "ReadRequest", msg=request, schema=self.p4info) from None
-        finally:
-            await channel.close()
 
     async def ping(self, timeout_s: float) -> None:
         """One small request. Raises P4ClientError, also when it is not answered in time.

@@ -7,7 +7,6 @@ import ipaddress
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -16,66 +15,33 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
+from fairlane_controller.errors import ErrorCode, FairlaneError
 
 OBSERVER_UNIT = "observer"
 """Organizational unit (OU) that makes a client's certificate one for reading only."""
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-DAYS_MAX = 3650
 _NAME = re.compile(r"(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.?")
-
-
-@dataclass(frozen=True)
-class CertificateFiles:
-    """One certificate with its key."""
-
-    role: str
-    "ca, server, controller or observer."
-    certificate: Path
-    key: Path
-    valid_until: datetime
-
-    def to_json(self) -> dict[str, str]:
-        """Texts; the time in ISO 8601, UTC."""
-        return {
-            "for": self.role,
-            "certificate": str(self.certificate),
-            "key": str(self.key),
-            "valid_until": self.valid_until.isoformat(timespec="seconds"),
-        }
 
 
 _Pair = tuple[x509.Certificate, ec.EllipticCurvePrivateKey]
 
 
 def make_certificates(
-    folder: Path,
-    *,
-    days: float = 365,
-    hosts: Sequence[str] = (),
-    force: bool = False,
-    now: datetime | None = None,
-) -> list[CertificateFiles]:
+    folder: Path, *, days: float = 365, hosts: Sequence[str] = (), now: datetime | None = None
+) -> list[dict[str, str]]:
     """Write `ca`, `server`, `controller` and `observer` (`.pem` and `.key`, keys with mode 0600) into `folder`.
 
-    The server's is for localhost, 127.0.0.1, ::1 and `hosts`. Raises OUT_OF_RANGE, BAD_INPUT for a host that is none,
-    and for files that are there already without `force`; then nothing is written.
+    The server's is for localhost, 127.0.0.1, ::1 and `hosts`. Raises BAD_INPUT for a host that is none,
+    and for a file that is there already or cannot be written; then nothing is written.
+
+    Returns:
+        For each certificate the keys `for`, `certificate`, `key` and `valid_until` (ISO 8601, UTC).
     """
-    if not 0 < days <= DAYS_MAX:
-        raise out_of_range("--days", f"{days:g}", 1, DAYS_MAX)
     names = x509.SubjectAlternativeName([_general_name(host) for host in dict.fromkeys((*LOOPBACK, *hosts))])
     start = now or datetime.now(timezone.utc)
     # Clocks may differ a little.
     since, until = start - timedelta(minutes=5), start + timedelta(days=days)
-    roles = ("ca", "server", "controller", "observer")
-    made = [CertificateFiles(role, folder / f"{role}.pem", folder / f"{role}.key", until) for role in roles]
-    there = [str(path) for one in made for path in (one.certificate, one.key) if path.exists()]
-    if there and not force:
-        raise FairlaneError(
-            ErrorCode.BAD_INPUT,
-            f"{', '.join(there)} exist already: name another folder, or replace them with --overwrite",
-        )
     ca = _make("fairlane test CA", "", since, until, None)
     pairs = {
         "ca": ca,
@@ -83,13 +49,31 @@ def make_certificates(
         "controller": _make("fairlane controller", "", since, until, ca),
         "observer": _make("fairlane observer", OBSERVER_UNIT, since, until, ca),
     }
+    pem, new = serialization.Encoding.PEM, list[Path]()
+    rows: list[dict[str, str]] = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for one in made:
-            _write(one, pairs[one.role])
+        for role, (certificate, key) in pairs.items():
+            plain = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+            paths = folder / f"{role}.pem", folder / f"{role}.key"
+            _write(paths[0], certificate.public_bytes(pem), 0o644, new)
+            _write(paths[1], plain, 0o600, new)
+            valid = until.isoformat(timespec="seconds")
+            rows.append({"for": role, "certificate": str(paths[0]), "key": str(paths[1]), "valid_until": valid})
     except OSError as ex:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"cannot write into {folder}: {ex.strerror}") from None
-    return made
+        for path in new:
+            path.unlink()
+        text = f"cannot write into {folder}: {ex.strerror} ({ex.filename}): name another folder"
+        raise FairlaneError(ErrorCode.BAD_INPUT, text) from None
+    return rows
+
+
+def _write(path: Path, content: bytes, mode: int, new: list[Path]) -> None:
+    """Write a file that is not there, and add it to `new`."""
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    new.append(path)
+    with os.fdopen(number, "wb") as file:
+        file.write(content)
 
 
 def _general_name(host: str) -> x509.GeneralName:
@@ -133,14 +117,3 @@ def _make(
     if names is not None:
         builder = builder.add_extension(names, critical=False)
     return builder.sign(signing_key, hashes.SHA256()), key
-
-
-def _write(made: CertificateFiles, pair: _Pair) -> None:
-    pem = serialization.Encoding.PEM
-    key = pair[1].private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    for path, content, mode in ((made.key, key, 0o600), (made.certificate, pair[0].public_bytes(pem), 0o644)):
-        new = path.with_name(path.name + ".new")  # a full disk takes no key that was there
-        new.unlink(missing_ok=True)
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            file.write(content)
-        new.replace(path)

@@ -109,12 +109,9 @@ class _Sent:
     "Those that the switch may have taken, and that are not taken back."
     is_answered: bool = False
     "Whether the switch has answered, and taken all."
-    count: int = 0
-    "How many `take_back` found."
 
     async def take_back(self) -> str:
         """Bring the entities back; why the switch has some of them still, or an empty text."""
-        self.count = len(self.changes)
         try:
             return await asyncio.wait_for(self._take_back(), TAKE_BACK_TIMEOUT_S)
         except FairlaneError as ex:
@@ -125,7 +122,7 @@ class _Sent:
     async def _take_back(self) -> str:
         if not self.is_answered:
             self.changes = await self._taken()
-        ours, self.is_answered, self.count = self.changes, False, len(self.changes)
+        ours, self.is_answered = self.changes, False
         found = await self.client.write_each_with_reasons([one.inverse.update for one in reversed(ours)])
         left = {len(ours) - 1 - index: str(one) for index, one in found.items() if one.code not in _SO_ALREADY}
         self.changes = [ours[index] for index in sorted(left)]
@@ -193,19 +190,13 @@ class Writing:
         """The changes that were written, and not taken back, in their order."""
         return [one for sent in self._sent for one in sent.changes]
 
-    async def take_back(self) -> tuple[int, dict[str, str]]:
-        """Bring everything back that can be.
-
-        Returns:
-            How many changes there were, and by switch why it has some of them still (`taken`).
-        """
-        count, why = 0, dict[str, str]()
+    async def take_back(self) -> dict[str, str]:
+        """Bring everything back that can be; by switch why it has some of the changes still (`taken`)."""
+        why: dict[str, str] = {}
         for sent in reversed(self._sent):
-            problem = await sent.take_back()
-            count += sent.count
-            if problem:
+            if problem := await sent.take_back():
                 why.setdefault(str(sent.client.endpoint), problem)
-        return count, why
+        return why
 
 
 async def apply(change: ChangeSet, clients: Mapping[str, SwitchClient]) -> None:
@@ -215,18 +206,15 @@ async def apply(change: ChangeSet, clients: Mapping[str, SwitchClient]) -> None:
     back, that is in the text. What a switch refused is not ours, and is not taken back.
     """
     writing = Writing()
-    planned = {switch: client.planned for switch, client in clients.items() if client.planned is not None}
-    for switch, changes in planned.items():
-        changes += change.entries.get(switch, ())
     if making.get() is not None:
         await announce(change.undo())
     try:
-        for switch in [switch for switch in change.switches if switch not in planned]:
+        for switch in change.switches:
             found = await writing.write(clients[switch], change.entries[switch], change.resets.get(switch, ()))
             if found:
                 raise refused(found, str(clients[switch].endpoint), change.labels.get(switch, ()))
     except (FairlaneError, asyncio.CancelledError) as problem:
-        _, why = await writing.take_back()
+        why = await writing.take_back()
         if not why or not isinstance(problem, FairlaneError):
             raise
         code = ErrorCode.REFUSED if problem.code is ErrorCode.BAD_INPUT else problem.code

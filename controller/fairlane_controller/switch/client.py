@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -21,10 +21,8 @@ from finsy import (
     GRPCStatusCode,
     P4ClientError,
     P4CounterData,
-    P4CounterEntry,
     P4DigestEntry,
     P4MeterConfig,
-    P4RegisterEntry,
     P4Schema,
     P4TableAction,
     P4TableEntry,
@@ -36,7 +34,6 @@ from google.protobuf.empty_pb2 import Empty
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.switch.bounded import BoundedSwitch
-from fairlane_controller.switch.entities import EntityChange
 from fairlane_controller.switch.faults import Refusal, no_pipeline, refusals, refused, translate
 from fairlane_controller.switch.security import OBSERVER_ROLE, Endpoint
 
@@ -49,10 +46,12 @@ HANDSHAKE_TIMEOUT_S = 10.0
 RETRY_INTERVAL_S = 0.2
 DIGEST_LIST_MAX, DIGEST_LIST_S = 64, 0.02
 """Values of a digest's list, and how long they wait for it, where nobody says otherwise."""
+DIGEST_ACK_NS = 10**9
+"A list that is not acknowledged for so long is sent again."
 DIGEST_QUEUE_LISTS = 128
 "Lists of a digest that may wait for their listener; what comes then is counted in `digests_lost`."
-CELLS_A_READ = 1024
-"Cells of a counter or register that one request asks for."
+CELLS_A_READ = 4096
+"Cells of counters and registers that one request asks for."
 READER_IDS = 2**31
 """Readers bid below this."""
 FIRST_WRITER_ID = 2**32
@@ -129,8 +128,6 @@ class SwitchClient:
         """
         self.drops_entries = False
         "A dry run's: table entries and registers are checked and not written; digests and packets are its business."
-        self.planned: list[EntityChange] | None = None
-        "A list: changes of entities are added here by `changeset.apply`, and not written (`--dry-run`)."
         self.endpoint = endpoint
         self._write = write
         self._pipeline = pipeline
@@ -214,11 +211,9 @@ class SwitchClient:
         except P4ClientError as ex:
             raise translate(ex, str(self.endpoint)) from None
         except (TimeoutError, asyncio.TimeoutError):
-            raise FairlaneError(
-                ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer within {self._handshake_timeout_s:g} s"
-            ) from None
+            raise self._unreachable(f"does not answer within {self._handshake_timeout_s:g} s") from None
         except (RuntimeError, ValueError, AssertionError) as ex:  # finsy's words for a broken handshake
-            raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint}: handshake failed: {ex}") from None
+            raise self._unreachable(f"has broken the handshake: {ex}") from None
         self._switch = switch
         for event, flags in (
             (SwitchEvent.CHANNEL_DOWN, (self.disconnected, self.down)),
@@ -235,8 +230,21 @@ class SwitchClient:
     def switch(self) -> BoundedSwitch:
         """finsy's object, for what this class does not offer."""
         if self._switch is None:
-            raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} is not connected")
+            raise self._unreachable("is not connected")
         return self._switch
+
+    def _unreachable(self, text: str) -> FairlaneError:
+        return FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} {text}")
+
+    @contextmanager
+    def _translated(self) -> Generator[None]:
+        """Inside, errors of finsy are ours."""
+        try:
+            yield
+        except P4ClientError as ex:
+            raise translate(ex, str(self.endpoint)) from None
+        except (ValueError, KeyError) as ex:
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
 
     @property
     def election_id(self) -> int:
@@ -265,19 +273,18 @@ class SwitchClient:
 
     async def ping(self, timeout_s: float) -> None:
         """One small request; raises SWITCH_UNREACHABLE when it is not answered in time."""
-        try:
+        with self._translated():
             await self.switch.ping(timeout_s)
-        except P4ClientError as ex:
-            raise translate(ex, str(self.endpoint)) from None
 
     async def cookie(self) -> int | None:
         """The cookie of the program that the switch runs; None without a program, or where it has none."""
         try:
-            return await self.switch.cookie()
-        except P4ClientError as ex:
-            if ex.is_pipeline_missing:
+            with self._translated():
+                return await self.switch.cookie()
+        except FairlaneError as ex:
+            if ex.code is ErrorCode.NO_PIPELINE:
                 return None
-            raise translate(ex, str(self.endpoint)) from None
+            raise
 
     def digests_lost(self, name: str) -> int:
         """Values of a digest that came on this connection while the listener had no room for more."""
@@ -317,37 +324,18 @@ class SwitchClient:
             time_since_last_hit=0 if idle else None,
             meter_config=P4MeterConfig(cir=0, cburst=0, pir=0, pburst=0) if meters else None,
         )
-        return cast("list[P4TableEntry]", await self._read([pattern]))
+        return cast("list[P4TableEntry]", await self.read_entities([pattern]))
 
     async def read_tables(self, names: Sequence[str]) -> list[P4TableEntry]:
         """All entries of several tables, in one request."""
         patterns = [P4TableEntry(self.check_table(name)) for name in names]
-        return cast("list[P4TableEntry]", await self._read(patterns))
+        return cast("list[P4TableEntry]", await self.read_entities(patterns))
 
     async def read_default(self, name: str) -> P4TableAction | None:
         """The default action of a table, with its arguments; None where it has none."""
-        found = await self._read([P4TableEntry(self.check_table(name), is_default_action=True)])
+        found = await self.read_entities([P4TableEntry(self.check_table(name), is_default_action=True)])
         actions = [entry.action for entry in cast("list[P4TableEntry]", found)]
         return next((action for action in actions if isinstance(action, P4TableAction)), None)
-
-    async def read_counters(self, name: str, indices: Iterable[int]) -> dict[int, P4CounterData]:
-        """The counter's cells at `indices`; one request however many there are (in pieces of 1,024)."""
-        return await self._read_cells(P4CounterEntry, name, indices, P4CounterData()) or {}
-
-    async def read_registers(self, name: str, indices: Iterable[int]) -> dict[int, int] | None:
-        """The register's cells at `indices`, in pieces of 1,024; None on a target that does not read registers (BMv2)."""
-        return await self._read_cells(P4RegisterEntry, name, indices, 0, GRPCStatusCode.UNIMPLEMENTED)
-
-    async def _read_cells(
-        self, kind: Any, name: str, indices: Iterable[int], default: Any, absent: GRPCStatusCode | None = None
-    ) -> dict[int, Any] | None:
-        wanted, found = list(indices), dict[int, Any]()
-        for start in range(0, len(wanted), CELLS_A_READ):
-            cells = await self._read([kind(name, index=at) for at in wanted[start : start + CELLS_A_READ]], absent)
-            if cells is None:
-                return None
-            found |= {cell.index: cell.data or default for cell in cast("list[Any]", cells)}
-        return found
 
     async def read_all(
         self, entities: Sequence[P4Entity], on_progress: Callable[[], None] = lambda: None
@@ -355,21 +343,17 @@ class SwitchClient:
         """All that one read finds, as `BoundedSwitch.read_all`; raises finsy's P4ClientError, for callers who need its code."""
         return await self.switch.read_all(entities, on_progress)
 
-    async def _read(self, entities: Sequence[P4Entity], absent: GRPCStatusCode | None = None) -> list[P4Entity] | None:
-        """None where the switch refuses it with the code `absent` only."""
+    async def read_entities(self, entities: Sequence[Any]) -> list[P4Entity]:
+        """What the switch answers; nothing where it says NOT_FOUND only."""
         self.need_pipeline()
-        try:
-            return await self.read_all(entities)
-        except P4ClientError as ex:
-            if {refusal.code for refusal in refusals(ex).values() or [Refusal(ex.code, "")]} == {absent}:
-                return None
-            raise translate(ex, str(self.endpoint)) from None
-        except (ValueError, KeyError) as ex:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
-
-    async def read_entities(self, patterns: Sequence[Any]) -> list[P4Entity]:
-        """What the switch answers; nothing where it says NOT_FOUND."""
-        return await self._read(patterns, GRPCStatusCode.NOT_FOUND) or []
+        with self._translated():
+            try:
+                return await self.read_all(entities)
+            except P4ClientError as ex:
+                found = refusals(ex).values() or [Refusal(ex.code, "")]
+                if {refusal.code for refusal in found} == {GRPCStatusCode.NOT_FOUND}:
+                    return []
+                raise
 
     # ---- writes ------------------------------------------------------------------------------------------------
 
@@ -386,14 +370,13 @@ class SwitchClient:
             updates = [update for update in updates if isinstance(update, P4DigestEntry)]
         if not updates:
             return {}
-        try:
-            await self.switch.write(updates)
-        except P4ClientError as ex:
-            if ex.details:
+        with self._translated():
+            try:
+                await self.switch.write(updates)
+            except P4ClientError as ex:
+                if not ex.details:
+                    raise
                 return refusals(ex)
-            raise translate(ex, str(self.endpoint)) from None
-        except (ValueError, KeyError) as ex:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
         return {}
 
     def _need_writer(self) -> None:
@@ -409,35 +392,26 @@ class SwitchClient:
             return entity
         self.check_table(entity.table_id)
         schema = self.switch.p4info
-        try:
+        with self._translated():
             return type(entity).decode(entity.encode(schema), schema)
-        except (ValueError, KeyError) as ex:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
 
     async def enable_digest(
-        self,
-        name: str,
-        *,
-        max_list: int = DIGEST_LIST_MAX,
-        max_timeout_s: float = DIGEST_LIST_S,
-        ack_timeout_s: float = 1.0,
+        self, name: str, *, max_list: int = DIGEST_LIST_MAX, max_timeout_s: float = DIGEST_LIST_S
     ) -> None:
         """Configure a digest, whether or not it was configured before."""
-        times_ns = {"max_timeout_ns": int(max_timeout_s * 1e9), "ack_timeout_ns": int(ack_timeout_s * 1e9)}
+        times_ns = {"max_timeout_ns": int(max_timeout_s * 1e9), "ack_timeout_ns": DIGEST_ACK_NS}
         entry = partial(P4DigestEntry, name, max_list_size=max_list, **times_ns)  # finsy's + and ~ mark the object
-        refusal = (await self.write_each_with_reasons([+entry()])).get(0)
-        if refusal is not None and refusal.code is not GRPCStatusCode.ALREADY_EXISTS:
-            raise FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} refused digest {name!r}: {refusal}")
-        if refusal is not None:
+        found = await self.write_each_with_reasons([+entry()])
+        if found and found[0].code is GRPCStatusCode.ALREADY_EXISTS:
             await self.write([~entry()])
+        elif found:
+            raise refused(found, f"{self.endpoint}, digest {name!r}:")
 
     async def send(self, messages: Sequence[Any]) -> None:
         """Stream messages (packet-outs, acknowledgements) in their order; two callers never write at a time."""
-        try:
+        with self._translated():
             async with self._stream_lock:
                 await self.switch.write(messages)
-        except P4ClientError as ex:
-            raise translate(ex, str(self.endpoint)) from None
 
     async def digests(self, name: str) -> AsyncIterator[list[dict[str, Any]]]:
         """Lists of one digest's values as they come; each list is acknowledged before it is handed on."""

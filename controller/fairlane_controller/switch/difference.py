@@ -12,7 +12,6 @@ from finsy import P4TableEntry
 
 from fairlane_controller.switch.client import CELLS_A_READ, SwitchClient
 from fairlane_controller.switch.entities import (
-    CELLS,
     Entities,
     Entity,
     EntityChange,
@@ -20,7 +19,6 @@ from fairlane_controller.switch.entities import (
     entity_key,
     entity_of,
     identity,
-    kind_of,
     same_entity,
 )
 
@@ -77,12 +75,10 @@ async def read_current(client: SwitchClient, entities: Iterable[Entity]) -> Enti
     schema = client.switch.p4info
     asked = list({entity_key(one): one for one in entities}.values())
     tables = {one.table_id for one in asked if isinstance(one, P4TableEntry) and not one.is_default_action}
-    cells = [identity(one) for one in asked if kind_of(one) in CELLS]
-    single = [one for one in asked if not isinstance(one, P4TableEntry) or one.is_default_action]
-    patterns = [cells[start : start + CELLS_A_READ] for start in range(0, len(cells), CELLS_A_READ)]
-    patterns += [[identity(one)] for one in single if kind_of(one) not in CELLS]
+    single = [identity(one) for one in asked if not isinstance(one, P4TableEntry) or one.is_default_action]
     found: Entities = dict(await read_entries(client, sorted(tables)))
-    for pattern in patterns:
+    for start in range(0, len(single), CELLS_A_READ):
+        pattern = single[start : start + CELLS_A_READ]
         answers = await client.read_entities(pattern)
         if len(answers) < len(pattern) > 1:  # one that is not there hides the others
             answers = [answer for one in pattern for answer in await client.read_entities([one])]

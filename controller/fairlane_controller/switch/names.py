@@ -3,23 +3,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
-
-
-def suffixes(full: str) -> list[str]:
-    """`a.b.c` → `a.b.c`, `b.c`, `c`: what may stand for it, the longest first."""
-    parts = full.split(".")
-    return [".".join(parts[start:]) for start in range(len(parts))]
-
-
-def short_names(names: Iterable[str]) -> dict[str, str]:
-    """Each full name with its shortest suffix that no other one has."""
-    everything = list(names)
-    counts = Counter(suffix for full in everything for suffix in suffixes(full))
-    return {full: next((one for one in reversed(suffixes(full)) if counts[one] == 1), full) for full in everything}
 
 
 def resolve_name(kind: str, name: str, names: Iterable[str], where: str = "") -> str:
@@ -42,4 +28,4 @@ def resolve_name(kind: str, name: str, names: Iterable[str], where: str = "") ->
     if found:
         text = f"{kind} {name!r}{of} is ambiguous: {', '.join(sorted(found))}; write more of its name"
         raise FairlaneError(ErrorCode.UNKNOWN_NAME, text)
-    raise unknown_name(f"{kind}{of}", name, short_names(everything).values())
+    raise unknown_name(f"{kind}{of}", name, {full.rpartition(".")[2] for full in everything})

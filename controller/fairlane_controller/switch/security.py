@@ -25,10 +25,6 @@ _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(
 _TLS_ALERT = b"\x15"
 """The first byte of a TLS server's answer to what is no TLS (RFC 8446 §5.1)."""
 
-# OpenSSL's X509_V_ERR_*.
-_OTHER_TIME = (9, 10)
-_OTHER_NAME = (62, 64)
-
 
 @dataclass(frozen=True)
 class TlsFiles:
@@ -141,17 +137,11 @@ def _explain(error: ssl.SSLError, host: str, tls: TlsFiles | None) -> str:
     """What went wrong in a handshake and what to do, without the subject."""
     assert tls is not None
     if isinstance(error, ssl.SSLCertVerificationError):
-        if error.verify_code in _OTHER_TIME:
-            return f"its {error.verify_message}: make new ones with `fairlane setup certs`"
-        if error.verify_code in _OTHER_NAME:
-            return f"its certificate is not for {host}: use a name that it has, or make one with `fairlane setup certs --host {host}`"
-        return f"its certificate was not signed by the CA {tls.ca}: name the CA that did in FAIRLANE_TLS_CA"
+        why = error.verify_message
+        return f"its certificate cannot be trusted with the CA {tls.ca} (FAIRLANE_TLS_CA): {why}; `fairlane setup certs --host {host}` makes new ones"
     words = _words(error)
-    if "certificate required" in words or ("handshake failure" in words and tls.cert is None):
-        return "it takes only clients with a certificate: name one in FAIRLANE_TLS_CERT and _KEY"
-    if "alert" in words:
-        reason = f": the certificate {tls.cert} has expired, or is of a CA that it does not know" if tls.cert else ""
-        return f"it refuses this client{reason} ({words})"
+    if "alert" in words or "handshake failure" in words:
+        return f"it refuses this client ({words}), whose certificate is {tls.cert or 'missing'}: name one of its CA in FAIRLANE_TLS_CERT and _KEY"
     return f"it speaks no TLS: unset FAIRLANE_TLS_CA, or start it with --tls-cert and --tls-key ({words})"
 
 

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
@@ -12,17 +10,6 @@ from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
 from fairlane_controller.switch.security import TlsFiles, tls_of_environment
 from fairlane_controller.switch.shared import ACTION_FORWARD, TABLE_ROUTE
-
-
-@dataclass(frozen=True)
-class SetupResult:
-    """What `set_up` changed."""
-
-    switch: str
-    routes: int
-    managed_ports: tuple[int, ...]
-    entries_written: int
-    "0 when the switch had all entries already."
 
 
 def endpoint_of(state: SwitchState) -> Endpoint:

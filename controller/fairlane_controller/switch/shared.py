@@ -10,8 +10,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from fairlane_controller.errors import out_of_range
-
 PORTS = 512
 CPU_PORT = 510
 """Frames from and to the controller; ports of the network are below."""
@@ -51,13 +49,6 @@ PACKET_REASONS: dict[int, tuple[str, str]] = {
 def drops_index(port: int, reason: int) -> int:
     """Index of the counter `drops`: port ++ reason (9 + 4 bits)."""
     return port << 4 | reason
-
-
-def check_port(port: int) -> int:
-    """The port itself when a network can have it (1..509), OUT_OF_RANGE otherwise."""
-    if not 1 <= port < CPU_PORT:
-        raise out_of_range("port", port, 1, CPU_PORT - 1)
-    return port
 
 
 def longest_frame_bytes(mtu: int | None) -> int:

@@ -39,7 +39,11 @@ from fairlane_controller.switch.faults import translate
 ANSWER_TIMEOUT_S = 20.0
 """The first trace of a program compiles it."""
 
-_CODES = {GRPCStatusCode.NOT_FOUND: ErrorCode.UNKNOWN_NAME, GRPCStatusCode.INVALID_ARGUMENT: ErrorCode.BAD_INPUT}
+_CODES = {
+    GRPCStatusCode.NOT_FOUND: ErrorCode.UNKNOWN_NAME,
+    GRPCStatusCode.INVALID_ARGUMENT: ErrorCode.BAD_INPUT,
+    GRPCStatusCode.UNIMPLEMENTED: ErrorCode.REFUSED,
+}
 
 Trace = dict[str, Any]
 
@@ -79,11 +83,9 @@ async def _ask(endpoint: Endpoint, name: str, keys: dict[str, Any], timeout_s: f
                 yield json.loads(MessageToJson(message), parse_float=_number)["trace"]
         except grpc.aio.AioRpcError as ex:
             problem = P4ClientError(ex, name)
-            if problem.code == GRPCStatusCode.UNIMPLEMENTED:
-                why = "only the embedded switch does (BMv2 writes them to its own log: --log-console)"
-                raise FairlaneError(ErrorCode.REFUSED, f"{endpoint} cannot trace packets: {why}") from None
             if problem.code in _CODES:
-                raise FairlaneError(_CODES[problem.code], f"{endpoint}: {problem.message}") from None
+                why = problem.message or "it cannot trace packets, as only the embedded switch does"
+                raise FairlaneError(_CODES[problem.code], f"{endpoint}: {why}") from None
             raise translate(problem, str(endpoint)) from None
 
 

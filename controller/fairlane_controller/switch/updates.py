@@ -4,26 +4,80 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Annotated, Any, Literal, cast, get_args
 
 from finsy import P4IndirectAction, P4MeterConfig, P4Schema, P4TableAction, P4TableEntry, P4TableMatch
 from finsy.p4entity import encode_updates
 from finsy.proto import p4r
 from google.protobuf import text_format
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode, FairlaneError, short
+from fairlane_controller.problems import describe
 from fairlane_controller.switch.entities import KINDS as ENTITY_KINDS
 from fairlane_controller.switch.entities import Entity, EntityChange, decoded, identity, kind_of, update_of, written
 from fairlane_controller.switch.shared import UNLIMITED
 from fairlane_controller.switch.values import format_match, format_value
 from fairlane_controller.units import format_rate, format_size, format_time
 
-KINDS = ("insert", "modify", "delete")
-"""P4Runtime's kinds of update, as `"update"` of the plain form has them."""
 _UNIT_ENDS = {"_packets": "packets", "_cells": "cells", "_bytes": "B", "_us": "us"}
 _FORMATS: dict[str, Callable[[int], str]] = {"us": lambda value: format_time(value / 1e6), "bit/s": format_rate}
 
 Plain = dict[str, Any]
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+Value = Annotated[int, Field(ge=0)] | str
+MeterValue = Literal["cir", "cburst", "pir", "pburst"]
+
+
+class Strict(BaseModel):
+    """Exact types, and no other keys."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
+
+
+class Update(Strict):
+    """The plain form: of a table entry, or by `entity` and `text` of anything else."""
+
+    update: Literal["insert", "modify", "delete"]
+    entity: str | None = None
+    text: str = ""
+    table: str | None = None
+    match: dict[str, Value | Annotated[list[Value], Field(min_length=2, max_length=2)]] | None = None
+    priority: Count = 0
+    action: str | None = None
+    args: dict[str, Value] = Field(default_factory=dict)
+    indirect: dict[Literal["member_id", "group_id"], Count | None] | None = None
+    meter: Annotated[dict[MeterValue, Count], Field(min_length=4)] | None = None
+    idle_timeout_ns: Count = 0
+    metadata: str = ""
+    default: bool = False
+
+    @model_validator(mode="after")
+    def _names_one(self) -> Update:
+        if self.entity is None and (self.table is None or self.match is None):
+            raise ValueError("must have a table and a match, or an entity")
+        return self
+
+    @property
+    def value(self) -> Entity:
+        """The entity; raises ValueError, ParseError."""
+        if self.entity is not None:
+            entity = text_format.Parse(self.text, p4r.Entity())
+            if kind_of(entity) not in ENTITY_KINDS:
+                raise ValueError(f"it must be one of {', '.join(ENTITY_KINDS)}")
+            return entity
+        match = {name: tuple(one) if isinstance(one, list) else one for name, one in (self.match or {}).items()}
+        action = P4TableAction(self.action, **self.args) if self.action else None
+        return P4TableEntry(
+            self.table or "",
+            match=P4TableMatch(match),
+            action=P4IndirectAction(**self.indirect) if self.indirect else action,
+            priority=self.priority,
+            meter_config=P4MeterConfig(**self.meter) if self.meter else None,
+            idle_timeout_ns=self.idle_timeout_ns,
+            metadata=bytes.fromhex(self.metadata),
+            is_default_action=self.default,
+        )
 
 
 def plain_updates(updates: Iterable[Any], schema: P4Schema) -> list[Plain]:
@@ -54,24 +108,24 @@ def plain_update(kind: str, entity: Entity) -> Plain:
 
 def plain_entry(entry: P4TableEntry) -> Plain:
     """A decoded table entry without its update. Raises BAD_INPUT for one with actions of its own (a one-shot action set)."""
-    data: Plain = {"table": entry.table_id, "match": {k: _plain_value(v) for k, v in match_of(entry)}}
     action, meter = entry.action, entry.meter_config
+    values: Plain = {}
     if isinstance(action, P4TableAction):
-        data |= {"action": action.name, "args": {k: _plain_value(v) for k, v in action.args.items()}}
+        values = {"action": action.name, "args": {k: _plain_value(v) for k, v in action.args.items()}}
     elif action is not None and action.action_set is not None:
         text = f"table {entry.table_id}: an entry with a one-shot action set can be shown, and not changed"
         raise FairlaneError(ErrorCode.BAD_INPUT, text)
     elif action is not None:
-        data["indirect"] = {"member_id": action.member_id, "group_id": action.group_id}
-    if meter is not None:
-        data["meter"] = {"cir": meter.cir, "cburst": meter.cburst, "pir": meter.pir, "pburst": meter.pburst}
+        values = {"indirect": {"member_id": action.member_id, "group_id": action.group_id}}
     more = {
+        "meter": meter and {name: getattr(meter, name) for name in get_args(MeterValue)},
         "priority": entry.priority,
         "idle_timeout_ns": entry.idle_timeout_ns,
         "metadata": entry.metadata.hex(),
         "default": entry.is_default_action,
     }
-    return {**data, **{key: value for key, value in more.items() if value}}
+    match = {name: _plain_value(value) for name, value in match_of(entry)}
+    return {"table": entry.table_id, "match": match, **values, **{key: value for key, value in more.items() if value}}
 
 
 def match_of(entry: P4TableEntry) -> list[tuple[str, Any]]:
@@ -88,37 +142,16 @@ def _plain_value(value: Any) -> Any:
 def entity_of_plain(data: Plain) -> Entity:
     """The inverse of `plain_update`, without its kind; raises BAD_INPUT for what is no entity."""
     try:
-        if data.get("entity") is not None:
-            entity = text_format.Parse(str(data.get("text")), p4r.Entity())
-            if kind_of(entity) not in ENTITY_KINDS:
-                raise ValueError(f"it must be one of {', '.join(ENTITY_KINDS)}")
-            return entity
-        match = {
-            str(k): tuple(cast("list[Any]", v)) if isinstance(v, list) else v
-            for k, v in cast("Plain", data["match"]).items()
-        }
-        action, indirect, meter = data.get("action"), data.get("indirect"), data.get("meter")
-        return P4TableEntry(
-            str(data["table"]),
-            match=P4TableMatch(match),
-            action=P4TableAction(str(action), **data.get("args", {}))
-            if action
-            else indirect and P4IndirectAction(**indirect),
-            priority=int(data.get("priority", 0)),
-            meter_config=P4MeterConfig(**meter) if meter else None,
-            idle_timeout_ns=int(data.get("idle_timeout_ns", 0)),
-            metadata=bytes.fromhex(str(data.get("metadata", ""))),
-            is_default_action=bool(data.get("default", False)),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError, text_format.ParseError) as ex:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"no entity: {type(ex).__name__}: {ex} in {data!r}") from None
+        return Update.model_validate(data).value
+    except ValidationError as ex:
+        why = "; ".join(describe(ex, Update)[:1])
+    except (ValueError, text_format.ParseError) as ex:
+        why = str(ex)
+    raise FairlaneError(ErrorCode.BAD_INPUT, f"no entity: {why} in {short(repr(data))}")
 
 
 def updates_of(data: Sequence[Plain]) -> list[Any]:
     """finsy's updates of plain ones, in their order; raises BAD_INPUT."""
-    for one in data:
-        if one.get("update") not in KINDS:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"unknown update {one.get('update')!r}; valid: {', '.join(KINDS)}")
     return [update_of(str(one["update"]), entity_of_plain(one)) for one in data]
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.ask import ask
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.reading import BatchReading
 from fairlane_switch.port_control import PortControlError, read_ports
 from fairlane_topology.topology import PortKey
 
@@ -174,7 +175,7 @@ class PortWatch:
         name = client.endpoint.name
         for number in self._numbers(name):
             began_s = time.monotonic()
-            cells = (await client.read_counters(*self._bed.part.sent_cells(number))).values()
+            cells = (await BatchReading(client).counters(*self._bed.part.sent_cells(number))).values()
             at_s = self._instant(began_s)
             self._add(self.samples.tx_bytes, (name, number), at_s, sum(cell.byte_count for cell in cells))
             self._add(self.samples.tx_packets, (name, number), at_s, sum(cell.packet_count for cell in cells))
@@ -197,7 +198,7 @@ class PortWatch:
     async def read_flows(self, client: SwitchClient) -> None:
         """Their queues."""
         slots, began_s = self._slots.get(client.endpoint.name, {}), time.monotonic()
-        found = await client.read_registers(self._bed.part.flow_register, slots) or {}
+        found = await BatchReading(client).registers(self._bed.part.flow_register, slots) or {}
         at_s = self._instant(began_s)
         for slot, packets in found.items():
             self._add(self.samples.flows, slots[slot], at_s, packets)

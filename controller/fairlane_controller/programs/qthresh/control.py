@@ -18,9 +18,10 @@ from fairlane.measure import (
     MeasureOptions,
     OccupancyKeeper,
     PortMeter,
+    PortReport,
+    TResSample,
+    listen_digest,
     listen_probes,
-    listen_reports,
-    listen_t_res,
     send_probes,
 )
 from fairlane.switch import DIGEST_LIST_S, SwitchClient, open_ports
@@ -164,8 +165,8 @@ class QthreshControl(SwitchControl):
         """Measure and decide; where it is no dry run, keep flows and counts too."""
         writes = not self.session.dry_run
         jobs: list[Coroutine[Any, Any, Any]] = [
-            listen_reports(client, self._meter_of),
-            listen_t_res(client, self._meter_of),
+            listen_digest(client, DIGEST_PORT_REPORT, self._meter_of, PortReport, PortMeter.on_report),
+            listen_digest(client, DIGEST_T_RES, self._meter_of, TResSample, PortMeter.on_t_res),
         ]
         if writes:
             jobs += self._flows.jobs(client)

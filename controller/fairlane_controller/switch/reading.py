@@ -5,7 +5,6 @@ the same time; registers only where the target reads them."""
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,9 @@ from typing import Any
 from finsy import GRPCStatusCode, P4ClientError, P4CounterData, P4CounterEntry, P4RegisterEntry, P4TableEntry
 from finsy.p4entity import P4Entity
 
-from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.client import CELLS_A_READ, SwitchClient
 from fairlane_controller.switch.faults import translate
 
-CELLS_A_READ = 4096
 _Key = tuple[type[P4Entity], str, int]
 """(kind of entity, name, index; -1 for a table)."""
 
@@ -53,8 +51,6 @@ class BatchReading:
         "Until the target refuses it (BMv2)."
         self._asked: dict[_Key, P4Entity] = {}
         self._read: dict[_Key, Any] = {}
-        self._old: dict[str, tuple[float, list[P4TableEntry]]] = {}
-        "Tables that may be some time old, each with the time when it was read."
         self._next: dict[_Key, P4Entity] = {}
         "What the next request asks for."
         self._requesting: asyncio.Task[None] | None = None
@@ -74,29 +70,20 @@ class BatchReading:
         asked, self._asked, self._read = self._asked, {}, {}
         await self._request(asked)
 
-    async def table(
-        self, name: str, *, counters: bool = False, idle: bool = False, max_age_s: float = 0.0
-    ) -> list[P4TableEntry]:
+    async def table(self, name: str, *, counters: bool = False, idle: bool = False) -> list[P4TableEntry]:
         """Read a table.
 
         Args:
             name: The table.
             counters: Whether to read its direct counters.
             idle: Whether to read the time since each entry's last hit.
-            max_age_s: Entries that were read in the last `max_age_s` seconds are enough.
 
         Returns:
             The entries.
         """
-        read_s, entries = self._old.get(name, (0.0, None))
-        if entries is None or time.monotonic() - read_s >= max_age_s:
-            data, key = P4CounterData() if counters else None, (P4TableEntry, name, -1)
-            pattern = P4TableEntry(name, counter_data=data, time_since_last_hit=0 if idle else None)
-            await self._need({key: pattern}, repeats=not max_age_s)
-            entries = self._read[key]
-            if max_age_s:
-                self._old[name] = time.monotonic(), entries
-        return entries
+        data, key = P4CounterData() if counters else None, (P4TableEntry, name, -1)
+        await self._need({key: P4TableEntry(name, counter_data=data, time_since_last_hit=0 if idle else None)})
+        return self._read[key]
 
     async def counters(self, name: str, indices: Iterable[int]) -> Mapping[int, P4CounterData]:
         """Read cells of an indexed counter.
@@ -128,9 +115,8 @@ class BatchReading:
         await self._need(wanted)
         return {key[2]: self._read[key] for key in wanted if key in self._read}
 
-    async def _need(self, wanted: Mapping[_Key, P4Entity], *, repeats: bool = True) -> None:
-        if repeats:
-            self._asked.update(wanted)
+    async def _need(self, wanted: Mapping[_Key, P4Entity]) -> None:
+        self._asked.update(wanted)
         new = {key: entity for key, entity in wanted.items() if key not in self._read}
         if new:
             self._next.update(new)
