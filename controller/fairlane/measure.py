@@ -3,7 +3,7 @@
 
 from fairlane_controller.measure.estimators import LinkChange
 from fairlane_controller.measure.occupancy import CountedState, OccupancyKeeper
-from fairlane_controller.measure.port import MeasureOptions, PortMeasurement, PortMeter, PortReport, plain
+from fairlane_controller.measure.port import MeasureOptions, PortMeasurement, PortMeter, PortReport, TResSample, plain
 from fairlane_controller.measure.source import (
     DIGEST_PORT_REPORT,
     DIGEST_T_RES,
@@ -22,6 +22,7 @@ __all__ = [
     "PortMeasurement",
     "PortMeter",
     "PortReport",
+    "TResSample",
     "listen_digest",
     "listen_probes",
     "plain",
