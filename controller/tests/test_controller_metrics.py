@@ -8,7 +8,7 @@ import re
 import socket
 import urllib.request
 from collections import Counter
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import live_rows
@@ -38,7 +38,7 @@ def series_of(text: str) -> Series:
 
 def scrape(snapshot: Snapshot, counts: Counts | None = None) -> Series:
     """What Prometheus would get of one snapshot."""
-    return series_of(generate_latest(Scrape({"lab": (snapshot, counts or Counter())})).decode())
+    return series_of(generate_latest(Scrape(replace(snapshot, topology="lab"), counts or Counter())).decode())
 
 
 def value(series: Series, name: str, **labels: str) -> float | None:
@@ -151,10 +151,9 @@ def test_a_real_scrape(switch: LiveSwitch) -> None:
 
 
 @pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
-def test_the_loop_serves_them_too(switch: LiveSwitch, tmp_path: Path) -> None:
+def test_the_loop_serves_them_too(switch: LiveSwitch) -> None:
     port = unused_ports.unused()
-    events = tmp_path / "elsewhere.jsonl"
-    with switch.loop("--metrics", f"127.0.0.1:{port}", "--events", str(events)):
+    with switch.loop("--metrics", f"127.0.0.1:{port}"):
         wait_until("the loop to be the primary", lambda: switch.loop_status()["connected"])
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
             kind, text = answer.headers["Content-Type"], answer.read().decode()

@@ -13,7 +13,7 @@ from fairlane_controller import history
 from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import Row, compare
 from fairlane_controller.config.read import Loaded, Source, parse
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import bad_file, bad_input
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.history.steps import make
 from fairlane_controller.state.run_state import RunState
@@ -120,14 +120,14 @@ def read_applied(folder: Path) -> dict[str, Any] | None:
         return None if data is None else {"source": str(data["source"]), "config": dict(data["config"])}
     except (ValueError, KeyError, TypeError) as ex:
         problem = f"{folder / STATE_FILE}: {CONFIG}: {type(ex).__name__}: {ex}; apply a configuration again"
-        raise FairlaneError(ErrorCode.BAD_FILE, problem) from None
+        raise bad_file(problem) from None
 
 
 def last_applied(folder: Path) -> Loaded:
     """The configuration that was applied last; BAD_INPUT when none was."""
     note = read_applied(folder)
     if note is None:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"no configuration was applied to {folder} yet: name a FILE")
+        raise bad_input(f"no configuration was applied to {folder} yet: name a FILE")
     config = parse(note["config"], Source(f"{folder / STATE_FILE}: {CONFIG}"))
     return Loaded(config, Source(f"what was applied last ({note['source']})"), Path(note["source"]))
 

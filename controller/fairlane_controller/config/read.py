@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from fairlane_controller.config.model import UNKNOWN_PROGRAM, FairlaneConfig, config_model
 from fairlane_controller.documents import DocumentError, parse_toml
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import FairlaneError, bad_file
 from fairlane_controller.problems import allowed_keys, bad_config, describe_one, problem_path
 from fairlane_controller.program.registry import check_folder, folder_of, is_folder, load_program
 from fairlane_controller.program.settings import Section
@@ -114,7 +114,7 @@ def _data(source: Source) -> dict[str, Any]:
     try:
         return parse_toml(source.text)
     except DocumentError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{source.name}: {ex}") from None
+        raise bad_file(f"{source.name}: {ex}") from None
 
 
 def _program_that_runs(data: dict[str, Any], state: str | None) -> tuple[str, bool]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fairlane_controller.config.model import SwitchConfig
 from fairlane_controller.config.read import Loaded
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file
 from fairlane_controller.state.run_state import (
     DEFAULT_PROGRAM,
     RunState,
@@ -54,7 +54,7 @@ def ensure_run_folder(run: RunState) -> None:
     try:
         run.folder.mkdir(parents=True, exist_ok=True)
     except OSError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot make {run.folder}: {ex.strerror}") from None
+        raise bad_file(f"cannot make {run.folder}: {ex.strerror}") from None
     write_topology(run.folder, run.model_dump(mode="json", by_alias=True, exclude={"folder"}, exclude_none=True))
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.history.steps import NotTakenBack, make, plan_steps, take_back
 from fairlane_controller.state.events import write_event
@@ -64,7 +64,7 @@ def read_history(folder: Path) -> list[Record]:
             records.append(Record.model_validate({**row, "id": number, "undone": number in undone}))
         except (TypeError, ValidationError):
             problem = f"{store.path}: journal: change {number}: no change of a journal"
-            raise FairlaneError(ErrorCode.BAD_FILE, problem) from None
+            raise bad_file(problem) from None
     return records
 
 

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.errors import bad_input, unknown_name
 from fairlane_controller.state.files import unreadable
 from fairlane_controller.units import parse_time
 
@@ -185,5 +185,5 @@ def parse_since(text: str, now: datetime | None = None) -> datetime:
             return (now or datetime.now(timezone.utc)) - timedelta(seconds=parse_time(text, "--since"))
         at = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
     except (ValueError, OverflowError) as ex:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"--since {text!r}: {ex}") from None
+        raise bad_input(f"--since {text!r}: {ex}") from None
     return at if at.tzinfo else at.replace(tzinfo=timezone.utc)

@@ -70,11 +70,6 @@ class LiveTargets(Protocol):
         ...
 
 
-def by_name(targets: Iterable[LiveTargets]) -> dict[str, LiveTargets]:
-    """Targets by the names of their topologies; switches that belong to none are `-`."""
-    return {one.run.name if one.run else "-": one for one in targets}
-
-
 class LiveSource:
     """`async with LiveSource(targets) as source: await source.snapshot()`.
 

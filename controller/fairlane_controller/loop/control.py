@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from fairlane_controller.documents import DocumentError, parse_json
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, bad_input
 from fairlane_controller.program.requests import checked
 from fairlane_controller.state.ask import MAX_MESSAGE_BYTES, READ_OPS, readers_group, too_long
 from fairlane_controller.state.events import write_event
@@ -61,7 +61,7 @@ class ControlServer:
         try:
             self._server = await asyncio.start_unix_server(self._serve, str(self._path))
         except OSError as ex:
-            raise FairlaneError(ErrorCode.BAD_FILE, f"cannot make the control socket {self._path}: {ex}") from None
+            raise bad_file(f"cannot make the control socket {self._path}: {ex}") from None
         finally:
             os.umask(mask)
         with contextlib.suppress(KeyError, OSError):  # no such group, or not ours to give: nobody else reads
@@ -140,7 +140,7 @@ class ControlServer:
             async with self._parsing:
                 request = checked(await asyncio.to_thread(lambda: parse_json(text.decode("utf-8"))))
         except (DocumentError, UnicodeDecodeError) as ex:
-            return _refusal(FairlaneError(ErrorCode.BAD_INPUT, f"a request must be a JSON object in UTF-8: {ex}"))
+            return _refusal(bad_input(f"a request must be a JSON object in UTF-8: {ex}"))
         except FairlaneError as ex:
             return _refusal(ex)
         if not may_change and request["op"] not in READ_OPS:

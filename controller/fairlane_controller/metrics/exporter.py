@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The endpoint `/metrics`: a scrape takes a snapshot of each topology; rates are over the time since the scrape before."""
+"""The endpoint `/metrics`: a scrape takes a snapshot of the topology; rates are over the time since the scrape before."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
@@ -90,17 +89,18 @@ def count_events(events: Iterable[Event], counts: Counts) -> None:
 class Scrape(Collector):
     """What prometheus_client asks for the families of one scrape."""
 
-    topologies: Mapping[str, tuple[Snapshot, Counts]]
+    snapshot: Snapshot
+    counts: Counts
 
     def collect(self) -> Iterator[Metric]:
         """Every family that has a series."""
-        programs = (one for snapshot, _ in self.topologies.values() for one in snapshot.programs.values())
-        families: dict[str, Any] = {**metrics_of(programs)}
-        for topology, (snapshot, counts) in self.topologies.items():
-            for name, labels, value in (*((*key, count) for key, count in counts.items()), *samples(snapshot)):
-                if value is not None:
-                    texts = ("" if label is None else str(label) for label in (topology, *labels))
-                    families[name].add_metric(tuple(texts), float(value))
+        families: dict[str, Any] = {**metrics_of(self.snapshot.programs.values())}
+        topology = self.snapshot.topology or "-"
+        counted = ((*key, count) for key, count in self.counts.items())
+        for name, labels, value in (*counted, *samples(self.snapshot)):
+            if value is not None:
+                texts = ("" if label is None else str(label) for label in (topology, *labels))
+                families[name].add_metric(tuple(texts), float(value))
         yield from (family for family in families.values() if family.samples)
 
 
@@ -168,35 +168,16 @@ FIRST_INTERVAL_S = 0.5
 MAX_LOG_READ_BYTES = 32 * 1024 * 1024
 """How much of an event log is counted when the exporter starts."""
 
-Finder = Callable[[], dict[str, LiveTargets]]
-
-
-@dataclass
-class _Topology:
-    source: LiveSource
-    tail: EventTail
-    counts: Counts = field(default_factory=Counter[tuple[str, Labels]])
-    snapshot: Snapshot | None = None
-
-    async def read(self) -> tuple[Snapshot, Counts]:
-        if self.snapshot is None:
-            await self.source.snapshot()
-            await asyncio.sleep(FIRST_INTERVAL_S)
-        self.snapshot = await self.source.snapshot()
-        while events := await asyncio.to_thread(self.tail.new):
-            count_events(events, self.counts)
-        return self.snapshot, self.counts
-
 
 class Exporter:
-    """Serves the metrics of the topologies that there are at each scrape."""
+    """Serves the metrics of a topology."""
 
-    def __init__(self, find: Finder, listen: Listen, event_log: Path | None = None) -> None:
-        """`find` gives the topologies by name; `event_log`: where the loop writes, if not into the run-state folder."""
-        self._find = find
-        self._event_log = event_log
+    def __init__(self, targets: LiveTargets, listen: Listen) -> None:
         self._listen = listen
-        self._topologies: dict[str, _Topology] = {}
+        self._source = LiveSource(targets)
+        self._tail = EventTail(targets.run.folder / EVENTS_FILE if targets.run else None, 1 << 30, MAX_LOG_READ_BYTES)
+        self._counts: Counts = Counter()
+        self._has_rates = False
         self._scraping = asyncio.Lock()
 
     def app(self) -> web.Application:
@@ -218,25 +199,20 @@ class Exporter:
 
     async def _scrape(self) -> Scrape:
         async with self._scraping:
-            there = self._find()
-            for name in self._topologies.keys() - there.keys():
-                await self._topologies.pop(name).source.close()
-            for name, targets in there.items():
-                if name not in self._topologies:
-                    log = self._event_log or (targets.run.folder / EVENTS_FILE if targets.run else None)
-                    tail = EventTail(log, 1 << 30, MAX_LOG_READ_BYTES)
-                    self._topologies[name] = _Topology(LiveSource(targets), tail)
-            read = await asyncio.gather(*(one.read() for one in self._topologies.values()))
-            return Scrape(dict(zip(self._topologies, read, strict=True)))
+            if not self._has_rates:
+                await self._source.snapshot()
+                await asyncio.sleep(FIRST_INTERVAL_S)
+                self._has_rates = True
+            while events := await asyncio.to_thread(self._tail.new):
+                count_events(events, self._counts)
+            return Scrape(await self._source.snapshot(), self._counts)
 
     async def close(self) -> None:
         """End all connections."""
-        await asyncio.gather(*(one.source.close() for one in self._topologies.values()))
+        await self._source.close()
 
 
-async def beside(
-    work: Coroutine[Any, Any, None], find: Finder, listen: Listen | None, event_log: Path | None = None
-) -> None:
+async def beside(work: Coroutine[Any, Any, None], targets: LiveTargets, listen: Listen | None) -> None:
     """Do `work` with the endpoint beside it; without `listen` the work alone.
 
     Raises:
@@ -246,7 +222,7 @@ async def beside(
         await work
         return
     try:
-        async with served(Exporter(find, listen, event_log).app(), listen):
+        async with served(Exporter(targets, listen).app(), listen):
             await work
     finally:
         work.close()

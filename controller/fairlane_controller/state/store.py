@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import quote
 
 from fairlane_controller.documents import DocumentError, parse_json
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file
 from fairlane_controller.state.files import reason
 
 STATE_FILE = "state.db"
@@ -204,7 +204,7 @@ class Store:
             if "locked" in text:
                 busy = f"{self.path}: another process was writing for {BUSY_TIMEOUT_S:g} s"
                 raise FairlaneError(ErrorCode.TIMED_OUT, busy) from None
-            raise FairlaneError(ErrorCode.BAD_FILE, f"cannot {verb} {self.path}: {self._reason(text, verb)}") from None
+            raise bad_file(f"cannot {verb} {self.path}: {self._reason(text, verb)}") from None
 
     def _reason(self, text: str, verb: str) -> str:
         assert self.path is not None
@@ -226,7 +226,7 @@ class Store:
                 raise DocumentError("it is no text")
             return parse_json(text)
         except DocumentError as ex:
-            raise FairlaneError(ErrorCode.BAD_FILE, f"{self.path}: {name[:80]}: {ex}") from None
+            raise bad_file(f"{self.path}: {name[:80]}: {ex}") from None
 
 
 def _put(connection: sqlite3.Connection, documents: Documents) -> None:
