@@ -13,7 +13,7 @@ import json
 import os
 import re
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import fields
 from datetime import datetime, timezone
 from functools import partial
@@ -143,10 +143,10 @@ def test_the_picture_of_a_trace(wired_switch: LiveSwitch, monkeypatch: pytest.Mo
     """Of a packet without a route; the switch's clock, which the program reads, is shown as 0."""
     console = terminal(150)
 
-    async def at_zero(endpoint: Endpoint, port: int, frame: bytes) -> Trace:
-        found = await trace(endpoint, port, frame)
-        text = json.dumps({**found, "time_ns": 0})
-        return json.loads(text.replace(hex(int(found["time_ns"]) // 1000), "0x0"))
+    async def at_zero(endpoint: Endpoint, port: int, frame: bytes) -> AsyncIterator[Trace]:
+        async for found in trace(endpoint, port, frame):
+            text = json.dumps({**found, "time_ns": 0})
+            yield json.loads(text.replace(hex(int(found["time_ns"]) // 1000), "0x0"))
 
     monkeypatch.setattr(trace_cli, "console", console)
     monkeypatch.setattr(trace_cli, "trace", at_zero)

@@ -40,17 +40,6 @@ def test_the_page_lives(page: Page, switch: LiveSwitch) -> None:
     assert box is not None
     page.mouse.move(box["x"] + 50, box["y"] + 40)
     until(page, f"{legend}.includes('class 0 -')")
-    page.locator(".legend").nth(2).locator("button").click()
-    assert page.locator(".card > svg").nth(2).locator(".line").count() == 0, "the line is hidden"
-    # Paused: the tiles stay as they are while the switch changes.
-    page.click("#pause")
-    call(switch, "threshold", "set", "4")
-    before = page.evaluate(points)
-    page.wait_for_timeout(600)
-    assert page.evaluate(points) == before
-    assert tile(page, "Qthresh") == "9 packets"
-    page.click("#pause")
-    until(page, "document.querySelector('#tiles').innerText.includes('4 packets')")
 
 
 def test_names_stand_for_addresses(page: Page, switch: LiveSwitch) -> None:

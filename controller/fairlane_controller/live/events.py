@@ -9,13 +9,11 @@ import os
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from fairlane_controller.errors import bad_input, unknown_name
+from fairlane_controller.errors import unknown_name
 from fairlane_controller.state.files import unreadable
-from fairlane_controller.units import parse_time
 
 FIRST_BYTES = 256 * 1024
 """How much of the log's end is read at first."""
@@ -121,7 +119,6 @@ class EventFilter:
     events: tuple[str, ...] = ()
     switches: tuple[str, ...] = ()
     port: int | None = None
-    since: datetime | None = None
 
     def takes(self, event: Event) -> bool:
         """Whether it is one of them; events of the whole topology have no switch and stay out when one is named."""
@@ -129,14 +126,7 @@ class EventFilter:
             (not self.events or event.get("event") in self.events)
             and (not self.switches or event.get("switch") in self.switches)
             and (self.port is None or event.get("port") == self.port)
-            and (self.since is None or (_time(event) or self.since) >= self.since)
         )
-
-
-def _time(event: Event) -> datetime | None:
-    with contextlib.suppress(ValueError):
-        return datetime.fromisoformat(str(event.get("time")))
-    return None
 
 
 def read_events(path: Path, wanted: EventFilter, last: int | None = None, *, check_names: bool = True) -> list[Event]:
@@ -172,18 +162,3 @@ def _all(path: Path) -> Iterator[Event]:
             continue
         except OSError as ex:
             raise unreadable(part, ex) from None
-
-
-def parse_since(text: str, now: datetime | None = None) -> datetime:
-    """`5m` or `90s` ago, or an ISO 8601 time, UTC unless it names another zone.
-
-    Raises:
-        FairlaneError: BAD_INPUT for anything else.
-    """
-    try:
-        if "-" not in text:
-            return (now or datetime.now(timezone.utc)) - timedelta(seconds=parse_time(text, "--since"))
-        at = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
-    except (ValueError, OverflowError) as ex:
-        raise bad_input(f"--since {text!r}: {ex}") from None
-    return at if at.tzinfo else at.replace(tzinfo=timezone.utc)

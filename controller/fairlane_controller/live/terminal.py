@@ -67,12 +67,10 @@ class WatchView:
     "The newest last."
     events: Sequence[Event] = ()
     selected: tuple[str, int] | None = None
-    paused: bool = False
-    all_ports: bool = False
 
     def ports(self) -> tuple[PortRow, ...]:
-        """The ports in the list; unmanaged ones only with the key `a`, or where there are no others."""
-        return self.snapshot.ports if self.all_ports else self.snapshot.managed_ports or self.snapshot.ports
+        """The ports in the list; unmanaged ones only where there are no others."""
+        return self.snapshot.managed_ports or self.snapshot.ports
 
     def chosen(self) -> PortRow | None:
         """The port in detail: the selected one, else the first of the list."""
@@ -80,13 +78,9 @@ class WatchView:
         return next((row for row in ports if row.place == self.selected), ports[0] if ports else None)
 
     def press(self, key: str) -> None:
-        """Do what a key asks for."""
+        """Choose the next port (`down`), or the one before (`up`)."""
         ports, chosen = self.ports(), self.chosen()
-        if key == "pause":
-            self.paused = not self.paused
-        elif key == "all":
-            self.all_ports = not self.all_ports
-        elif chosen is not None:
+        if chosen is not None:
             self.selected = ports[(ports.index(chosen) + (-1 if key == "up" else 1)) % len(ports)].place
 
 
@@ -97,7 +91,7 @@ def render(view: WatchView, width: int, height: int) -> RenderableType:
     first = max(0, min(ports.index(chosen) - room // 2, len(ports) - room)) if chosen is not None else 0
     shown = ports[first : first + room]
     some = "" if len(shown) == len(ports) else f": {len(shown)} of {len(ports)}"
-    parts = [*_head(view), _rule(("ports" if view.all_ports else "managed ports") + some)]
+    parts = [*_head(view), _rule(f"ports{some}")]
     parts.append(_port_table(view, shown, wide) if shown else Text("no port is known: run `fairlane config init`"))
     if chosen is not None:
         facts = (f"{title} {value}{note and f' ({note})'}" for title, value, note, _ in facts_of(snapshot, chosen)[3:])
@@ -126,12 +120,11 @@ def _head(view: WatchView) -> list[RenderableType]:
     state, words = loop_in_words(snapshot)
     switches = (f"{row.switch} {row.program}" for row in snapshot.switches if not row.error and row.program)
     title = (
-        ("PAUSED " if view.paused else "", "bold yellow"),
         (f" {snapshot.topology or 'no topology'} ", "bold reverse"),
         f" {snapshot.title}  {snapshot.target or ''}  ",
         (words + ("" if snapshot.loop or snapshot.loop_error else " runs"), _STYLES[state]),
         time.strftime("  %H:%M:%S  ", time.localtime(snapshot.time_s)),
-        ("q quit  p pause  ↑↓ port  a all ports", "dim"),
+        ("q quit  ↑↓ port", "dim"),
     )
     problems = (_one_line((f"✗ {problem}", "bold red")) for _, problem in troubles(snapshot)[:6])
     return [_one_line(*title), _one_line((" · ".join(switches), "dim")), *problems]
@@ -232,14 +225,13 @@ async def watch(source: LiveSource, tail: EventTail, console: Console, interval_
                     if sampler.latest is None:
                         raise sampler.problem or RuntimeError("a sample has neither a snapshot nor a problem")
                     view = view or WatchView(sampler.latest)
-                    if not view.paused:
-                        events.extend(tail.new())
-                        view.snapshot, view.events = sampler.latest, events
-                        view.trail = [queues for _, queues in sampler.history]
-                        draw()
+                    events.extend(tail.new())
+                    view.snapshot, view.events = sampler.latest, events
+                    view.trail = [queues for _, queues in sampler.history]
+                    draw()
 
 
-_KEYS: dict[bytes, str] = {b"\x1b[A": "up", b"\x1b[B": "down", b"q": "quit", b"p": "pause", b"a": "all"}
+_KEYS: dict[bytes, str] = {b"\x1b[A": "up", b"\x1b[B": "down", b"q": "quit"}
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import { Chart, clock, make } from "./plot.js";
 const $ = (id) => document.getElementById(id);
 const MAX_LINES = 16, MAX_EVENTS = 500;
 const charts = ["queue", "goodput", "control", "drops"].map((name) => [name, new Chart($("charts"), redrawCharts)]);
-let source = null, connected = false, paused = false;
+let source = null, connected = false;
 let points = [], events = [], news = {};
 
 function put(element, text) {
@@ -21,7 +21,6 @@ function replace(parent, ...children) {  // what is the same stays, so that a se
 // ---- the stream ------------------------------------------------------------------------------------------------------
 
 function connect() {
-  if (paused) return;
   source = new EventSource("/api/stream");
   source.onopen = () => { connected = true; points = []; events = []; };
   source.onerror = () => {
@@ -103,9 +102,7 @@ function drawObjects(objects) {
 }
 
 function drawEvents() {
-  const words = $("filter").value.trim().toLowerCase();
-  const shown = events.filter((one) => `${one.event} ${one.place} ${one.why}`.toLowerCase().includes(words));
-  replace($("events").tBodies[0], ...shown.slice(-100).reverse().map((one) => make(
+  replace($("events").tBodies[0], ...events.slice(-100).reverse().map((one) => make(
     "tr", "", make("td", "time", clock(Date.parse(one.time) / 1000)), make("td", "place", one.place),
     make("td", `what ${one.event}`, one.event + (one.dry_run ? " (dry run)" : "")), make("td", "why", one.why),
   )));
@@ -113,12 +110,5 @@ function drawEvents() {
 
 // ---- controls --------------------------------------------------------------------------------------------------------
 
-$("port").onchange = $("window").onchange = $("filter").oninput = draw;
-$("pause").onclick = () => {
-  paused = !paused;
-  put($("pause"), paused ? "Go on" : "Pause");
-  $("pause").setAttribute("aria-pressed", String(paused));
-  if (paused) source.close();
-  else connect();  // the server has what was missed
-};
+$("port").onchange = $("window").onchange = draw;
 connect();
