@@ -106,10 +106,11 @@ def test_who_follows_before_there_is_a_log_gets_it_from_its_beginning(tmp_path: 
     assert EventTail(path, first=0).new() == [], "of a log that was there nothing"
 
 
-def test_a_long_log_is_read_from_its_end(tmp_path: Path) -> None:
+def test_a_long_log_is_read_from_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlane_controller.live.events.FIRST_BYTES", 4096)
     path = tmp_path / "events.jsonl"
     _write(path, *({"event": "a", "n": n, "text": "x" * 100} for n in range(1000)))
-    found = EventTail(path, first=1000, first_bytes=4096).new()
+    found = EventTail(path, first=1000).new()
     assert 20 < len(found) < 40
     assert found[-1]["n"] == 999
 

@@ -7,7 +7,6 @@ import json
 import re
 import socket
 import urllib.request
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,7 @@ import live_rows
 import pytest
 import unused_ports
 from fairlane_controller.live.model import Snapshot
-from fairlane_controller.metrics.exporter import Counts, Scrape, count_events, metrics_of
+from fairlane_controller.metrics.exporter import Scrape, metrics_of
 from fairlane_controller.program.names import program_names
 from fairlane_controller.program.registry import load_program
 from live_switch import REPOSITORY, LiveSwitch, wait_until
@@ -36,9 +35,9 @@ def series_of(text: str) -> Series:
     }
 
 
-def scrape(snapshot: Snapshot, counts: Counts | None = None) -> Series:
+def scrape(snapshot: Snapshot) -> Series:
     """What Prometheus would get of one snapshot."""
-    return series_of(generate_latest(Scrape(replace(snapshot, topology="lab"), counts or Counter())).decode())
+    return series_of(generate_latest(Scrape(replace(snapshot, topology="lab"))).decode())
 
 
 def value(series: Series, name: str, **labels: str) -> float | None:
@@ -87,16 +86,6 @@ def test_vcs() -> None:
     assert value(got, "fairlane_vc_queue_cells", **place, vc="vc3") == 120
     assert value(got, "fairlane_vc_active", **place, vc="vc2") == 0
     assert value(got, "fairlane_queue_cells", **place) == 1200
-
-
-def test_writes_are_counted_from_the_event_log() -> None:
-    counts: Counts = Counter()
-    place: dict[str, Any] = {"switch": "s1", "port": 3}
-    count_events([{"event": "threshold", **place}, {"event": "tuned", "written": 2, **place}], counts)
-    count_events([{"event": "threshold", "dry_run": True, **place}, {"event": "flow", "switch": "s1"}], counts)
-    got = scrape(live_rows.picture(), counts)
-    assert value(got, "fairlane_loop_writes_total", switch="s1", port="3") == 3
-    assert value(got, "fairlane_loop_events_total", event="threshold") == 2
 
 
 def test_the_metrics_of_the_alarms_exist() -> None:
@@ -161,7 +150,6 @@ def test_the_loop_serves_them_too(switch: LiveSwitch) -> None:
         got = series_of(text)
         lab = {"topology": switch.folder.name}
         assert got[("fairlane_loop_primary", tuple(sorted({**lab, "switch": "s1"}.items())))] == 1
-        assert got[("fairlane_loop_events_total", tuple(sorted({**lab, "event": "took_over"}.items())))] == 1
         assert "fairlane_queue_packets" in names(got)
 
 

@@ -14,9 +14,9 @@ from fairlane_controller.config.check import check
 from fairlane_controller.config.model import FairlaneConfig, PortConfig
 from fairlane_controller.config.read import Loaded
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gnmi.ports import PortChange, PortInfo, find_port
+from fairlane_controller.gnmi.ports import PortChange, PortInfo
 from fairlane_controller.history.sites import Sites
-from fairlane_controller.history.steps import LoopStep, PortStep, Step
+from fairlane_controller.history.steps import LoopStep, PortStep, Step, port_step
 from fairlane_controller.program.contract import Config, Plan, Program
 from fairlane_controller.program.registry import check_program, load_program
 from fairlane_controller.state.ask import ask
@@ -282,11 +282,9 @@ async def plan_port(sites: Sites, switch: str, port: int, change: PortChange) ->
     Raises:
         FairlaneError: UNKNOWN_NAME for the port, or what the target refuses.
     """
+    step = await port_step(sites, switch, port, change)
     async with sites.ports(switch) as ports:
-        found = await ports.ports(queues=bool(change.weights))
-        before = change.inverse(find_port(found, port, sites.endpoint(switch)))
         sentences = await ports.set_port(port, change, dry_run=True)
-    step = PortStep(switch, port, before, change)
     entries: list[Step] = []
     if sites.run is not None and sites.folder is not None and concerns_entries(change):
         program, client = load_program(sites.run.program), await sites.reader(switch)

@@ -29,10 +29,9 @@ class EventTail:
     The open file is read to its end before the one that has taken its name, so a rotation loses nothing.
     """
 
-    def __init__(self, path: Path | None, first: int = 200, first_bytes: int = FIRST_BYTES) -> None:
+    def __init__(self, path: Path | None, first: int = 200) -> None:
         self._path = path
         self._first = first
-        self._first_bytes = first_bytes
         self._file: BinaryIO | None = None
         self._rest = b""
 
@@ -59,7 +58,7 @@ class EventTail:
     def _begin(self, path: Path) -> list[Event]:
         first, self._first = self._first, self._first or 1 << 62  # a log that begins later is new as a whole
         self._file = path.open("rb")
-        if size := max(0, os.fstat(self._file.fileno()).st_size - (self._first_bytes if first else 0)):
+        if size := max(0, os.fstat(self._file.fileno()).st_size - (FIRST_BYTES if first else 0)):
             self._file.seek(size - 1)
             self._file.readline()  # the rest of a line, unless it is one's end
         return self._next(self._file)[0][-self._first :]

@@ -15,13 +15,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from fairlane_controller.live.events import Event, EventTail
 from fairlane_controller.live.model import PORT_COLUMNS, PortRow, Snapshot
 from fairlane_controller.live.source import LiveSource, LiveTargets
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.reasons import reasons_of
 from fairlane_controller.program.rows import GOODPUT, Column
-from fairlane_controller.state.events import EVENTS_FILE
 from fairlane_controller.web.server import Listen, make_app, served
 
 OBJECTS_MAX = 50
@@ -40,8 +38,6 @@ CORE_METRICS: dict[str, tuple[tuple[str, ...], str]] = {
     "fairlane_loop_dry_run": ((), "1 when the loop writes nothing."),
     "fairlane_loop_flows": (("switch",), "Flow entries that the loop maintains."),
     "fairlane_loop_flows_missed_total": (("switch",), "New flows that found no free slot."),
-    "fairlane_loop_writes_total": (_PORT, "Thresholds and weights that the loop has written, by its event log."),
-    "fairlane_loop_events_total": (("event",), "Lines of the loop's event log: decisions, changes, faults."),
 }
 """Labels after `topology`, which all have, and meaning."""
 
@@ -72,17 +68,6 @@ def metrics_of(programs: Iterable[Program]) -> dict[str, Metric]:
 
 
 Labels = tuple[object, ...]
-Counts = Counter[tuple[str, Labels]]
-"""By metric and labels."""
-
-
-def count_events(events: Iterable[Event], counts: Counts) -> None:
-    """Add events of a log; what a dry run only would have written is no write."""
-    for event in events:
-        name, written = str(event["event"]), event.get("written", 1)
-        counts["fairlane_loop_events_total", (name,)] += 1
-        if name in ("threshold", "tuned") and not event.get("dry_run") and isinstance(written, int):
-            counts["fairlane_loop_writes_total", (event.get("switch", ""), event.get("port", ""))] += written
 
 
 @dataclass(frozen=True)
@@ -90,14 +75,12 @@ class Scrape(Collector):
     """What prometheus_client asks for the families of one scrape."""
 
     snapshot: Snapshot
-    counts: Counts
 
     def collect(self) -> Iterator[Metric]:
         """Every family that has a series."""
         families: dict[str, Any] = {**metrics_of(self.snapshot.programs.values())}
         topology = self.snapshot.topology or "-"
-        counted = ((*key, count) for key, count in self.counts.items())
-        for name, labels, value in (*counted, *samples(self.snapshot)):
+        for name, labels, value in samples(self.snapshot):
             if value is not None:
                 texts = ("" if label is None else str(label) for label in (topology, *labels))
                 families[name].add_metric(tuple(texts), float(value))
@@ -165,8 +148,6 @@ def _port(snapshot: Snapshot, port: PortRow) -> Iterator[Sample]:
 
 FIRST_INTERVAL_S = 0.5
 """Before the first scrape's second snapshot, so that it has rates."""
-MAX_LOG_READ_BYTES = 32 * 1024 * 1024
-"""How much of an event log is counted when the exporter starts."""
 
 
 class Exporter:
@@ -175,8 +156,6 @@ class Exporter:
     def __init__(self, targets: LiveTargets, listen: Listen) -> None:
         self._listen = listen
         self._source = LiveSource(targets)
-        self._tail = EventTail(targets.run.folder / EVENTS_FILE if targets.run else None, 1 << 30, MAX_LOG_READ_BYTES)
-        self._counts: Counts = Counter()
         self._has_rates = False
         self._scraping = asyncio.Lock()
 
@@ -203,9 +182,7 @@ class Exporter:
                 await self._source.snapshot()
                 await asyncio.sleep(FIRST_INTERVAL_S)
                 self._has_rates = True
-            while events := await asyncio.to_thread(self._tail.new):
-                count_events(events, self._counts)
-            return Scrape(await self._source.snapshot(), self._counts)
+            return Scrape(await self._source.snapshot())
 
     async def close(self) -> None:
         """End all connections."""

@@ -16,7 +16,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -94,12 +94,6 @@ class Store:
         """Replace documents, all or none."""
         with self._writing() as connection:
             _put(connection, documents)
-
-    def update(self, name: str, change: Callable[[Any], Any]) -> None:
-        """Replace a document by the result of `change`, atomically: no other writer comes in between."""
-        with self._writing() as connection:
-            row = connection.execute("SELECT value FROM documents WHERE name = ?", (name,)).fetchone()
-            _put(connection, {name: change(None if row is None or row[0] is None else self._parsed(name, *row))})
 
     def stamp(self, prefix: str = "") -> Stamp:
         """Another value after each change of a document whose name begins with `prefix`."""
