@@ -10,7 +10,8 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from fairlane_controller.config.apply import last_applied, read_applied
+from fairlane_controller.config.apply import last_applied
+from fairlane_controller.config.compare import read_applied
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history import read_history
 from fairlane_controller.history.undo import next_undo

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program import registry
-from fairlane_controller.switch.changeset import put_entries, write_plain
+from fairlane_controller.switch.changeset import ChangeSet, apply, plan_plain, put_entries
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
 from fairlane_controller.switch.difference import read_current
 from fairlane_controller.switch.entities import entity_of, identity
@@ -345,6 +345,13 @@ def test_a_running_loop_writes_and_keeps_its_own_tables(switch: LiveSwitch) -> N
     one, *others = switch.events("changed")
     assert len(others) == 3
     assert "insert ipv4_lpm dst=10.0.9.0/24 forward(" in one["why"]
+
+
+async def write_plain(client: SwitchClient, updates: list[dict[str, Any]]) -> ChangeSet:
+    """Write plain updates, all or none; what they changed."""
+    change = ChangeSet({client.endpoint.name: await plan_plain(client, updates)})
+    await apply(change, {client.endpoint.name: client})
+    return change
 
 
 def test_a_change_of_every_kind_of_entity_and_back(foreign_switch: LiveSwitch) -> None:

@@ -22,7 +22,7 @@ import live_rows
 import pytest
 from fairlane_controller.live.events import EventTail
 from fairlane_controller.live.model import Snapshot
-from fairlane_controller.live.terminal import WatchView, keyboard, queues_of, render, sparkline, watch
+from fairlane_controller.live.terminal import WatchView, keyboard, render, watch
 from live_switch import LiveSwitch
 from rich.console import Console
 from rich.screen import Screen
@@ -38,7 +38,7 @@ EVENTS = [
 
 def screen(snapshot: Snapshot, width: int, height: int, **changes: Any) -> list[str]:
     """The lines of one picture."""
-    view = WatchView(snapshot, [queues_of(snapshot)] * 20, EVENTS)
+    view = WatchView(snapshot, EVENTS)
     for key, value in changes.items():
         setattr(view, key, value)
     console = Console(width=width, height=height, file=io.StringIO(), record=True, highlight=False)
@@ -92,10 +92,6 @@ def test_many_ports_are_shown_around_the_chosen_one() -> None:
     assert view.selected == ("s20", 3)
     view.press("down")
     assert view.selected == ("s1", 3)
-
-
-def test_a_sparkline_has_a_level_a_value() -> None:
-    assert sparkline([None, 0, 4, 8], 5, full=8).plain == " ·▁▄█"
 
 
 def test_a_pipe_is_no_terminal(switch: LiveSwitch) -> None:

@@ -42,10 +42,7 @@ async def read_loop(folder: Path | None) -> LoopSample:
     if isinstance(status, BaseException):
         error = status if isinstance(status, FairlaneError) else FairlaneError(ErrorCode.INTERNAL, f"loop: {status}")
         return LoopSample(error=None if error.code is ErrorCode.NO_LOOP else error)
-    rows = tuple(
-        LoopRow(one["switch"], one["connected"], one.get("error"), one.get("flows"), one.get("flows_missed"), one)
-        for one in status
-    )
+    rows = tuple(LoopRow(one["switch"], one["connected"], one.get("error"), one) for one in status)
     found = LoopSample(rows)
     some: list[dict[str, Any]] = [] if isinstance(measured, BaseException) else measured  # not every loop has some
     for one in some:

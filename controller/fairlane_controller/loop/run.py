@@ -29,7 +29,6 @@ from fairlane_controller.state.ask import BACKUP_SOCKET_FILE, SOCKET_FILE
 from fairlane_controller.state.events import EVENTS_FILE, EventLog
 from fairlane_controller.state.locks import change_lock
 from fairlane_controller.state.run_state import RunState, SwitchState
-from fairlane_controller.switch.changeset import write_plain
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.faults import Refusal
 from fairlane_controller.switch.setup import endpoint_of
@@ -226,16 +225,13 @@ class TopologyLoop:
         """`table_write`: the loop is the primary, so it writes what others want; then it goes on from what the switch has.
 
         Returns:
-            With `each`, which writes all that the switch takes: what it refused, by index.
+            What the switch refused, by index; it has the rest.
         """
         agent = find_by_name("switch", str(request["switch"]), self.agents)
         updates: list[dict[str, Any]] = request["updates"]
         self._topology.refresh(self._controls)
 
         async def write(client: SwitchClient) -> dict[int, Refusal]:
-            if not request.get("each"):
-                await write_plain(client, updates)
-                return {}
             refused = await client.write_each_with_reasons(updates_of(updates))
             return await put_over(client, updates, refused) if request.get("put") and refused else refused
 

@@ -112,8 +112,8 @@ def samples(snapshot: Snapshot) -> Iterator[Sample]:
         yield "fairlane_loop_dry_run", (), any(row.details.get("dry_run") for row in snapshot.loop)
     for row in snapshot.loop or ():
         yield "fairlane_loop_primary", (row.switch,), row.connected and row.error is None
-        yield "fairlane_loop_flows", (row.switch,), row.flows
-        yield "fairlane_loop_flows_missed_total", (row.switch,), row.flows_missed
+        yield "fairlane_loop_flows", (row.switch,), row.details.get("flows")
+        yield "fairlane_loop_flows_missed_total", (row.switch,), row.details.get("flows_missed")
 
 
 def _columns(kind: str, columns: Iterable[Column], labels: Labels, values: Mapping[str, Any]) -> Iterator[Sample]:

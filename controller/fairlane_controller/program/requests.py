@@ -77,12 +77,11 @@ class _Update(_Strict):
 
 
 class _TableWrite(SwitchRequest):
-    """`table_write`: entities, all or none, or `each` that the switch takes."""
+    """`table_write`: each entity that the switch takes."""
 
     updates: Annotated[list[_Update], Field(max_length=MAX_UPDATES)]
-    each: bool = False
     put: bool = False
-    "With `each`: an entity that is there is modified, one that is not there is inserted, whatever the update says."
+    "An entity that is there is modified, one that is not there is inserted, whatever the update says."
     command: Annotated[str, Field(max_length=4096)] = ""
     "The command that asks, for the event log."
 

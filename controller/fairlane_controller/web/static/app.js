@@ -5,7 +5,7 @@ import { Chart, clock, make } from "./plot.js";
 
 const $ = (id) => document.getElementById(id);
 const MAX_LINES = 16, MAX_EVENTS = 500;
-const charts = ["queue", "goodput", "control", "drops"].map((name) => [name, new Chart($("charts"), redrawCharts)]);
+const charts = ["queue", "goodput", "control", "drops"].map((name) => [name, new Chart($("charts"))]);
 let source = null, connected = false;
 let points = [], events = [], news = {};
 
@@ -58,7 +58,6 @@ function draw() {
     "div", old ? "tile stale" : "tile", make("div", "name", name), make("div", "value", value), make("div", "note", note),
   )));
   redrawCharts();
-  drawObjects(port?.objects);
   drawEvents();
 }
 
@@ -76,29 +75,18 @@ function drawState() {
 
 function redrawCharts() {
   const name = $("port").value, port = news.picture?.ports[name], to = points.at(-1)?.t ?? 0;
-  const shown = points.filter((point) => point.t >= to - Number($("window").value));
   for (const [plot, chart] of charts) {
     const lastSeen = new Map();
-    for (const point of shown) for (const line of Object.keys(point.ports[name]?.[plot] ?? {})) lastSeen.set(line, point.t);
+    for (const point of points) for (const line of Object.keys(point.ports[name]?.[plot] ?? {})) lastSeen.set(line, point.t);
     const lines = [...lastSeen.keys()].sort((a, b) => lastSeen.get(b) - lastSeen.get(a)).slice(0, MAX_LINES);
     const absent = plot === "drops" ? 0 : null;
     const [title, unit] = port?.charts[plot] ?? ["", ""];
     chart.draw(title, unit, lines.map((line) => ({
       name: line,
       dashed: port?.references.includes(line),
-      points: shown.map((point) => [point.t, point.ports[name] ? point.ports[name][plot][line] ?? absent : null]),
-    })), to - Number($("window").value), to);
+      points: points.map((point) => [point.t, point.ports[name] ? point.ports[name][plot][line] ?? absent : null]),
+    })), to - news.history_s, to);
   }
-}
-
-function drawObjects(objects) {
-  put($("flows-title"), objects?.title ?? "This program shows ports only");
-  $("flows").hidden = !objects;
-  if (!objects) return;
-  const line = (tag, name, cells, bad) => make("tr", "", make(tag, "", name), ...cells.map((text, i) => make(tag, bad.includes(i) ? "num bad" : "num", text)));
-  const [name, ...headings] = objects.head;
-  replace($("flows").tHead, line("th", name, headings, []));
-  replace($("flows").tBodies[0], ...objects.rows.map((row) => line("td", row.name, row.cells, row.bad)));
 }
 
 function drawEvents() {
@@ -110,5 +98,5 @@ function drawEvents() {
 
 // ---- controls --------------------------------------------------------------------------------------------------------
 
-$("port").onchange = $("window").onchange = draw;
+$("port").onchange = draw;
 connect();
