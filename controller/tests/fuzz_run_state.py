@@ -105,9 +105,7 @@ def read_all(folder: Path) -> None:
         last_applied(folder)
     with _refusals():
         records = read_history(folder)
-        for redo in (False, True):
-            with _refusals():
-                next_undo(records, redo=redo)
+        next_undo(records)
     with _refusals():
         read_events(folder / EVENTS, EventFilter(), 10)
     for event in EventTail(folder / EVENTS).new():
