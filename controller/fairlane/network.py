@@ -10,14 +10,12 @@ import sys
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.config.apply import Applied, apply, apply_to_port
 from fairlane_controller.config.read import Loaded, Source, parse
-from fairlane_controller.config.show import port_in_force
 from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.pictures import need_switches, take_two
@@ -98,8 +96,7 @@ class Network:
         if not colon or not number.isdigit():
             raise FairlaneError(ErrorCode.BAD_INPUT, f"port {port!r}: must be SWITCH:NUMBER, such as s1:3")
         run = self.targets.need_run()
-        current = partial(port_in_force, run, switch, int(number))
-        done, _ = _wait(apply_to_port(run, current, dict(settings), "fairlane.Network.set"))
+        done, _ = _wait(apply_to_port(run, (switch, int(number)), dict(settings), "fairlane.Network.set"))
         return done
 
     def apply(self, configuration: Mapping[str, Any]) -> Applied:

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events and warnings of a running loop on standard error, as lines for people or as JSON, beside the event log.
-
-The keys are those of `fairlane-switch --log-format json`: timestamp, level, target (where), message, and the fields.
-"""
+"""Events and warnings of a running loop on standard error, beside the event log."""
 
 from __future__ import annotations
 
@@ -40,10 +37,10 @@ def warn(text: str) -> None:
 
 
 @contextmanager
-def printed(*, as_json: bool = False, level: int = logging.WARNING) -> Generator[None]:
+def printed(*, level: int = logging.WARNING) -> Generator[None]:
     """Print lines of at least a level of `logging`, while inside, to standard error."""
     handler, root = logging.StreamHandler(), logging.getLogger(ROOT)
-    handler.setFormatter(_Formatter(as_json))
+    handler.setFormatter(_Formatter())
     root.addHandler(handler)
     root.setLevel(level)
     try:
@@ -53,10 +50,6 @@ def printed(*, as_json: bool = False, level: int = logging.WARNING) -> Generator
 
 
 class _Formatter(logging.Formatter):
-    def __init__(self, as_json: bool) -> None:
-        super().__init__()
-        self._as_json = as_json
-
     def format(self, record: logging.LogRecord) -> str:
         time_utc = datetime.fromtimestamp(record.created, timezone.utc)
         timestamp = time_utc.isoformat(timespec="microseconds").replace("+00:00", "Z")
@@ -65,9 +58,5 @@ class _Formatter(logging.Formatter):
         if record.exc_info and record.exc_info[1] is not None:
             fields["error"] = repr(record.exc_info[1])
         text = record.getMessage()
-        if not self._as_json:
-            shown = "".join(f" {key}={json.dumps(value, default=str)}" for key, value in fields.items())
-            return f"{timestamp} {record.levelname:>7} {record.name}: {text}{shown}"
-        own = {"timestamp": timestamp, "level": record.levelname, "target": record.name, "message": text}
-        # Fields that have the name of one of those have a mark behind theirs.
-        return json.dumps(own | {f"{key}_" if key in own else key: fields[key] for key in fields}, default=str)
+        shown = "".join(f" {key}={json.dumps(value, default=str)}" for key, value in fields.items())
+        return f"{timestamp} {record.levelname:>7} {record.name}: {text}{shown}"

@@ -34,7 +34,7 @@ GOOD: tuple[dict[str, Any], ...] = (
     {"op": "status"},
     {"op": "measure"},
     {"op": "table_write", "switch": "s1", "updates": [UPDATE, {**UPDATE, "update": "delete"}], "command": "threshold set 5"},
-    {"op": "table_write", "switch": "s1", "updates": [RAW], "each": True},
+    {"op": "table_write", "switch": "s1", "updates": [RAW]},
     {"op": "poke"},
     {"op": "loop_options"},
     {"op": "loop_put", "loop": {"flow_weights": [{"dst_port": 5001, "weight": 2}, {"src": "10.0.1.1", "weight": 0.5}]}},

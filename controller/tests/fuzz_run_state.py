@@ -10,7 +10,8 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from fairlane_controller.config.apply import last_applied, read_applied
+from fairlane_controller.config.apply import last_applied
+from fairlane_controller.config.compare import read_applied
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history import read_history
 from fairlane_controller.history.undo import next_undo
@@ -104,9 +105,7 @@ def read_all(folder: Path) -> None:
         last_applied(folder)
     with _refusals():
         records = read_history(folder)
-        for redo in (False, True):
-            with _refusals():
-                next_undo(records, redo=redo)
+        next_undo(records)
     with _refusals():
         read_events(folder / EVENTS, EventFilter(), 10)
     for event in EventTail(folder / EVENTS).new():

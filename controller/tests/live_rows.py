@@ -57,7 +57,7 @@ def vc_row(slot: int, **changes: Any) -> ObjectRow:
 
 def picture(flows: int = 3, **changes: Any) -> Snapshot:
     """The dumbbell: one managed port, so many flows, a loop that runs."""
-    loop = tuple(LoopRow(name, True, None, flows=flows, flows_missed=0) for name in ("s1", "s2"))
+    loop = tuple(LoopRow(name, True, None, {"flows": flows, "flows_missed": 0}) for name in ("s1", "s2"))
     return replace(Snapshot(time_s=1.8e9, topology="60", target="embedded", switches=(switch_row(), switch_row("s2")), ports=(port_row(), port_row("s2", 1, managed=False, values={}, measured=None, waiting_packets=None)), objects=(policy(), *(flow_row(i) for i in range(flows))), drops=(DropRow("s1", 3, "qthresh", 2073, 5.9, "program"), DropRow("s1", 1, "ttl", 2, 0.0, "program")), loop=loop, interval_s=0.5, programs={"qthresh": PROGRAMS["qthresh"]}), **changes)  # fmt: skip
 
 

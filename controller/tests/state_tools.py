@@ -38,7 +38,7 @@ def put_text(folder: Path, name: str, text: object) -> None:
 def count_transactions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The changes of state files from now on, by the method of `Store` that makes each."""
     made: list[str] = []
-    for name in ("put", "record", "update", "forget"):
+    for name in ("put", "record", "forget"):
         real = getattr(Store, name)
 
         def count(store: Store, *arguments: Any, real: Any = real, name: str = name) -> None:

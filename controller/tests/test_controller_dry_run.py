@@ -4,17 +4,10 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import warnings
-from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlane_controller.errors import FairlaneError
 from fairlane_controller.loop.agent import SwitchAgent
-from fairlane_controller.loop.dry_run import run_dry
-from fairlane_controller.loop.run import LoopTarget
-from fairlane_controller.program.registry import load_program
 from fairlane_controller.programs.qthresh import law
 from fairlane_controller.programs.qthresh.control import QthreshControl, QthreshTopology
 from fairlane_controller.programs.qthresh.flows import FlowKey
@@ -22,7 +15,6 @@ from fairlane_controller.programs.qthresh.law import FlowCount
 from fairlane_controller.programs.qthresh.policies import read_managed
 from fairlane_controller.programs.qthresh.settings import PolicySettings
 from fairlane_controller.state.events import EventLog
-from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from learned_tools import at_port_3
 from live_switch import LiveSwitch, wait_until
@@ -60,22 +52,6 @@ def test_alone_it_is_the_primary_until_somebody_writes(switch: LiveSwitch) -> No
 def test_beside_a_loop_it_is_refused(switch: LiveSwitch) -> None:
     with switch.loop():
         assert "reports what it decides: `fairlane log" in switch.fairlane("run", "--dry-run", code=7)
-
-
-async def test_one_of_several_that_is_refused_begins_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def runs(_: Path) -> bool:
-        return True
-
-    monkeypatch.setattr("fairlane_controller.loop.dry_run.loop_runs", runs)
-    program, endpoint = load_program("qthresh"), Endpoint("s1", "127.0.0.1:1")
-    run = RunState(name="second", folder=tmp_path)
-    targets = [LoopTarget(program, endpoints=(endpoint,)), LoopTarget(program, run, (endpoint,))]
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        with pytest.raises(FairlaneError, match="a loop runs in"):
-            await run_dry(targets, lambda: None)
-        gc.collect()
-    assert not told, "a coroutine that is never awaited"
 
 
 def test_options_that_write_are_refused(switch: LiveSwitch) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from fairlane_controller import history
-from fairlane_controller.cli.main import main
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.ports import PortChange, PortInfo
 from fairlane_controller.history import sites
@@ -22,7 +21,6 @@ from fairlane_controller.state.locks import try_change_lock
 from fairlane_controller.state.run_state import read_run_state, read_topology, write_topology
 from fairlane_controller.state.store import MAX_CHANGES
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fairlane_controller.typed import remember
 from live_switch import LiveSwitch, wait_until
 from state_tools import contents, documents, put_text
 
@@ -99,53 +97,24 @@ def change(folder: Path, values: dict[str, int], name: str, value: int) -> None:
     record(folder, f"set {name} {value}", [number(name, before)])
 
 
-def step(folder: Path, *, redo: bool = False) -> int:
-    """Undo or redo; the change that it was about."""
-    return asyncio.run(history.undo_last(folder, redo=redo))[0].id
+def step(folder: Path) -> int:
+    """Undo; the change that it was about."""
+    return asyncio.run(history.undo_last(folder))[0].id
 
 
-def test_undo_goes_back_and_redo_forward(run_folder: Path, values: dict[str, int]) -> None:
+def test_undo_goes_back_one_change_after_the_other(run_folder: Path, values: dict[str, int]) -> None:
     for name, value in (("a", 1), ("b", 2), ("a", 3)):
         change(run_folder, values, name, value)
     assert step(run_folder) == 3
     assert values == {"a": 1, "b": 2}
     assert step(run_folder) == 2
     assert values == {"a": 1, "b": 0}
-    assert step(run_folder, redo=True) == 5
-    assert values == {"a": 1, "b": 2}
-    assert step(run_folder, redo=True) == 4
-    assert values == {"a": 3, "b": 2}
-    for _ in range(3):
-        step(run_folder)
+    change(run_folder, values, "b", 9)
+    assert step(run_folder) == 6
+    assert step(run_folder) == 1
     assert values == {"a": 0, "b": 0}
     with pytest.raises(FairlaneError, match="nothing to undo"):
         step(run_folder)
-    change(run_folder, values, "b", 9)
-    with pytest.raises(FairlaneError, match="nothing was undone since the last change"):
-        step(run_folder, redo=True)
-
-
-def test_an_undo_says_which_changes_it_passes_over(
-    run_folder: Path, values: dict[str, int], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Those of links and hosts: it takes an older one back, which must not surprise anybody."""
-    history.record_elsewhere(run_folder, "a link (s1-s2)")
-    change(run_folder, values, "a", 1)
-    remember(["link", "set", "s1-s2", "--delay", "20ms"])
-    history.record_elsewhere(run_folder, "a link (s1-s2)")
-    for arguments, said in ((("undo", "--dry-run"), "would be taken back"), (("undo",), "taken back")):
-        with pytest.raises(SystemExit) as ended:
-            main([*arguments, "--state", str(run_folder)])
-        assert ended.value.code == 0
-        told = " ".join(capsys.readouterr().out.split())
-        assert f"change 2 {said}: set a 1" in told
-        assert "passed over: change 3, link set s1-s2 --delay 20ms: `fairlane undo` takes no change of a link (s1-s2) back: set it again" in told  # fmt: skip
-        assert "change 1," not in told
-    assert values["a"] == 0
-    with pytest.raises(FairlaneError, match="nothing to undo"):
-        step(run_folder)
-    assert step(run_folder, redo=True) == 4
-    assert [one.kind for one in read_history(run_folder)] == ["elsewhere", "change", "elsewhere", "undo", "redo"]
 
 
 def test_an_undo_is_all_or_nothing(run_folder: Path, values: dict[str, int]) -> None:
@@ -363,10 +332,8 @@ def test_undo_of_thresholds_and_schemes(switch: LiveSwitch) -> None:
     switch.fairlane("undo")
     assert held(switch) == first
     assert settings(switch) == row
-    switch.fairlane("undo", "--redo")
-    assert held(switch) == second
-    assert [(one["kind"], one["undone"]) for one in switch.json("undo", "--list")] == [
-        ("change", False), ("change", True), ("change", True), ("undo", False), ("undo", True), ("redo", False),
+    assert [(one["of"], one["undone"]) for one in switch.json("undo", "--list")] == [
+        (None, False), (None, True), (None, True), (3, False), (2, False),
     ]  # fmt: skip
 
 

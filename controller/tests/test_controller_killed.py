@@ -150,7 +150,7 @@ def test_a_command_that_is_killed(tmp_path: Path, case: str) -> None:
             loops.append(Controller(tmp_path, "run", "--no-probes"))
             loops[0].wait_ready()
         topology.fairlane("threshold", "set", "--scheme", "drop_tail")
-        back = ("undo", "--redo") if command == "undo" else ("undo",)
+        back = ("threshold", "set", "--scheme", "drop_tail") if command == "undo" else ("undo",)
         if command != "undo":
             topology.fairlane("undo")
         before = revision(topology)

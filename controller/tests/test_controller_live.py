@@ -8,7 +8,6 @@ import contextlib
 import io
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 from fairlane_controller.cli.main import main
@@ -152,22 +151,6 @@ def test_changes_go_through_a_running_loop(switch: LiveSwitch) -> None:
         assert "stop it before `init`" in switch.fairlane("config", "init", code=7)
     changed = [event["updates"][0]["args"].get("qthresh") for event in switch.events("changed")]
     assert changed == [8, None, 8, 8, 9]
-
-
-def test_one_process_runs_the_loops_of_several_topologies(switch: LiveSwitch, tmp_path: Path) -> None:
-    folder = tmp_path / "second"
-    folder.mkdir()
-    second = LiveSwitch(switch.target, folder)
-    second.write_state()
-    second.start()
-    try:
-        second.fairlane("config", "init", "--scheme", "qthresh")
-        with switch.loop("--state", str(folder)):
-            assert second.json("threshold", "set", "7")[0]["via"] == "loop"
-            assert switch.json("threshold", "set", "5")[0]["via"] == "loop"
-            assert (threshold(switch)["qthresh_packets"], threshold(second)["qthresh_packets"]) == (5, 7)
-    finally:
-        second.kill()
 
 
 def test_the_newest_writer_wins_and_the_loop_waits_for_it_to_go(switch: LiveSwitch) -> None:

@@ -12,7 +12,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.ports import PortInfo
 from fairlane_controller.live.events import EventTail, place_of, sentence_of
 from fairlane_controller.live.model import DropRow, PortRow
-from fairlane_controller.live.sampler import Pace
+from fairlane_controller.live.sampler import CPU_SHARE, pause_s
 from fairlane_controller.live.source import read_loop
 from fairlane_controller.live.view import line_drops, port_row
 from fairlane_controller.loop.control import ControlServer
@@ -48,12 +48,8 @@ def test_a_counter_that_went_back_or_was_not_read_gives_no_rate() -> None:
 
 
 def test_pictures_that_cost_much_come_less_often() -> None:
-    pace = Pace(0.5, cpu_share=0.1)
-    assert pace.next_sleep_s(0.01, 0.02) == pytest.approx(0.48)
-    pause_s = 0.0
-    for _ in range(40):
-        pause_s = pace.next_sleep_s(0.2, 0.3)
-    assert pause_s == pytest.approx(2.0 - 0.3, rel=0.01), "200 ms of a core at 10 % of it: every 2 s"
+    assert pause_s(0.5, 0.01, 0.02) == pytest.approx(0.48)
+    assert pause_s(0.5, 2 * CPU_SHARE, 0.3) == pytest.approx(2.0 - 0.3)
 
 
 def _write(path: Path, *events: dict[str, Any], mode: str = "a") -> None:
@@ -110,10 +106,11 @@ def test_who_follows_before_there_is_a_log_gets_it_from_its_beginning(tmp_path: 
     assert EventTail(path, first=0).new() == [], "of a log that was there nothing"
 
 
-def test_a_long_log_is_read_from_its_end(tmp_path: Path) -> None:
+def test_a_long_log_is_read_from_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlane_controller.live.events.FIRST_BYTES", 4096)
     path = tmp_path / "events.jsonl"
     _write(path, *({"event": "a", "n": n, "text": "x" * 100} for n in range(1000)))
-    found = EventTail(path, first=1000, first_bytes=4096).new()
+    found = EventTail(path, first=1000).new()
     assert 20 < len(found) < 40
     assert found[-1]["n"] == 999
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import resource
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from fairlane_controller.cli.show import drop_lines
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.export import Export
-from fairlane_controller.live.events import EventFilter, parse_since, read_events
+from fairlane_controller.live.events import EventFilter, read_events
 from fairlane_controller.live.model import DropRow, Snapshot, SwitchRow
 from fairlane_controller.live.pictures import need_switches
 from fairlane_controller.program.reasons import meaning, reasons_of
@@ -113,35 +112,10 @@ def test_questions_to_a_log(log: Path) -> None:
     assert names(EventFilter(), 2) == ["threshold s2", "gfr_active s1"]
     assert names(EventFilter(events=("threshold",), port=4)) == ["threshold s2"]
     assert names(EventFilter(switches=("s1",))) == ["threshold s1", "gfr_active s1"]
-    since = datetime(2026, 1, 1, 10, 6, tzinfo=timezone.utc)
-    assert names(EventFilter(since=since)) == ["threshold s2", "gfr_active s1"]
     with pytest.raises(FairlaneError, match="unknown event 'treshold'; did you mean 'threshold'"):
         read_events(log, EventFilter(events=("treshold",)))
     assert read_events(log, EventFilter(events=("treshold",)), check_names=False) == []
     assert read_events(log.with_name("none.jsonl"), EventFilter(events=("x",))) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("5m", "2026-01-02T11:58:07+00:00"),
-        ("90s", "2026-01-02T12:01:37+00:00"),
-        ("2026-01-01T10:00:00", "2026-01-01T10:00:00+00:00"),
-        ("2026-01-01T10:00:00Z", "2026-01-01T10:00:00+00:00"),
-        ("2026-01-01", "2026-01-01T00:00:00+00:00"),
-    ],
-)
-def test_since_when(text: str, expected: str) -> None:
-    now = datetime(2026, 1, 2, 12, 3, 7, tzinfo=timezone.utc)
-    assert parse_since(text, now).isoformat() == expected
-
-
-@pytest.mark.parametrize("text", ["yesterday", "25:00", "2026-13-01", "5", "99999999999h"])
-def test_since_never(text: str) -> None:
-    with pytest.raises(FairlaneError) as caught:
-        parse_since(text)
-    assert "--since" in caught.value.message
-    assert caught.value.exit_code == 2
 
 
 def test_a_disk_that_fills_up_ends_an_export_with_one_sentence(tmp_path: Path) -> None:

@@ -7,16 +7,14 @@ import json
 import re
 import socket
 import urllib.request
-from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import live_rows
 import pytest
 import unused_ports
 from fairlane_controller.live.model import Snapshot
-from fairlane_controller.metrics.exporter import Counts, Scrape, count_events, metrics_of
+from fairlane_controller.metrics.exporter import Scrape, metrics_of
 from fairlane_controller.program.names import program_names
 from fairlane_controller.program.registry import load_program
 from live_switch import REPOSITORY, LiveSwitch, wait_until
@@ -37,9 +35,9 @@ def series_of(text: str) -> Series:
     }
 
 
-def scrape(snapshot: Snapshot, counts: Counts | None = None) -> Series:
+def scrape(snapshot: Snapshot) -> Series:
     """What Prometheus would get of one snapshot."""
-    return series_of(generate_latest(Scrape({"lab": (snapshot, counts or Counter())})).decode())
+    return series_of(generate_latest(Scrape(replace(snapshot, topology="lab"))).decode())
 
 
 def value(series: Series, name: str, **labels: str) -> float | None:
@@ -91,16 +89,6 @@ def test_vcs() -> None:
     assert value(got, "fairlane_queue_cells", **place) == 1200
     assert value(got, "fairlane_measured_bandwidth_bits_per_second", **place) == 2_000_000
     assert "fairlane_measured_t_res_seconds" not in names(got), "GFR does not measure it"
-
-
-def test_writes_are_counted_from_the_event_log() -> None:
-    counts: Counts = Counter()
-    place: dict[str, Any] = {"switch": "s1", "port": 3}
-    count_events([{"event": "threshold", **place}, {"event": "tuned", "written": 2, **place}], counts)
-    count_events([{"event": "threshold", "dry_run": True, **place}, {"event": "flow", "switch": "s1"}], counts)
-    got = scrape(live_rows.picture(), counts)
-    assert value(got, "fairlane_loop_writes_total", switch="s1", port="3") == 3
-    assert value(got, "fairlane_loop_events_total", event="threshold") == 2
 
 
 def test_the_metrics_of_the_alarms_exist() -> None:
@@ -155,10 +143,9 @@ def test_a_real_scrape(switch: LiveSwitch) -> None:
 
 
 @pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
-def test_the_loop_serves_them_too(switch: LiveSwitch, tmp_path: Path) -> None:
+def test_the_loop_serves_them_too(switch: LiveSwitch) -> None:
     port = unused_ports.unused()
-    events = tmp_path / "elsewhere.jsonl"
-    with switch.loop("--metrics", f"127.0.0.1:{port}", "--events", str(events)):
+    with switch.loop("--metrics", f"127.0.0.1:{port}"):
         wait_until("the loop to be the primary", lambda: switch.loop_status()["connected"])
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
             kind, text = answer.headers["Content-Type"], answer.read().decode()
@@ -166,7 +153,6 @@ def test_the_loop_serves_them_too(switch: LiveSwitch, tmp_path: Path) -> None:
         got = series_of(text)
         lab = {"topology": switch.folder.name}
         assert got[("fairlane_loop_primary", tuple(sorted({**lab, "switch": "s1"}.items())))] == 1
-        assert got[("fairlane_loop_events_total", tuple(sorted({**lab, "event": "took_over"}.items())))] == 1
         assert "fairlane_queue_packets" in names(got)
 
 

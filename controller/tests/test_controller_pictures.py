@@ -13,7 +13,7 @@ import json
 import os
 import re
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import fields
 from datetime import datetime, timezone
 from functools import partial
@@ -27,7 +27,7 @@ import pytest
 from fairlane_controller.cli import trace as trace_cli
 from fairlane_controller.gnmi.ports import PortInfo
 from fairlane_controller.live.model import LoopRow, Snapshot, SwitchRow
-from fairlane_controller.live.terminal import WatchView, queues_of, render
+from fairlane_controller.live.terminal import WatchView, render
 from fairlane_controller.live.view import read_sample
 from fairlane_controller.program.rates import RateBook
 from fairlane_controller.program.registry import load_program
@@ -87,7 +87,7 @@ async def record(world: SimWorld) -> Recorded:
             await asyncio.sleep(at_s - world.loop.time())
             rates.begin(at_s)
             status = [agent.status() for agent in world.agents]
-            loop = tuple(LoopRow(s["switch"], True, None, s.get("flows"), s.get("flows_missed"), s) for s in status)
+            loop = tuple(LoopRow(s["switch"], True, None, s) for s in status)
             reading.loop = status[0]
             measured = {row["port"]: row for agent in world.agents for row in agent.control.measurements()}
             lines = [line_of(row) for row in json.loads(world.simulation.ports()) if row["switch"] == "s1"]
@@ -133,7 +133,7 @@ def test_the_picture_of_watch(recorded: Recorded, monkeypatch: pytest.MonkeyPatc
     time.tzset()
     snapshots, events = recorded
     console = terminal(118, 20)
-    view = WatchView(snapshots[-1], [queues_of(each) for each in snapshots[-20:]], events)
+    view = WatchView(snapshots[-1], events)
     console.print(Screen(render(view, 118, 20)))
     compare("watch.svg", drawn(console, "fairlane watch"))
 
@@ -143,10 +143,10 @@ def test_the_picture_of_a_trace(wired_switch: LiveSwitch, monkeypatch: pytest.Mo
     """Of a packet without a route; the switch's clock, which the program reads, is shown as 0."""
     console = terminal(150)
 
-    async def at_zero(endpoint: Endpoint, port: int, frame: bytes) -> Trace:
-        found = await trace(endpoint, port, frame)
-        text = json.dumps({**found, "time_ns": 0})
-        return json.loads(text.replace(hex(int(found["time_ns"]) // 1000), "0x0"))
+    async def at_zero(endpoint: Endpoint, port: int, frame: bytes) -> AsyncIterator[Trace]:
+        async for found in trace(endpoint, port, frame):
+            text = json.dumps({**found, "time_ns": 0})
+            yield json.loads(text.replace(hex(int(found["time_ns"]) // 1000), "0x0"))
 
     monkeypatch.setattr(trace_cli, "console", console)
     monkeypatch.setattr(trace_cli, "trace", at_zero)
@@ -207,7 +207,7 @@ async def photographed(recorded: Recorded, folder: Path) -> tuple[str, bytes]:
         browser = await playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
         page = await browser.new_page(viewport={"width": 1180, "height": 900}, color_scheme="light", timezone_id="UTC")
         await page.goto(address)
-        await page.locator("#flows tbody tr").nth(1).wait_for()
+        await page.locator("#events tbody tr").nth(1).wait_for()
         await page.wait_for_timeout(300)
         words, picture = await page.locator("body").inner_text(), await page.screenshot()
         await browser.close()

@@ -200,50 +200,40 @@ def was_run(folder: Path) -> bool:
 
 
 def test_a_check_runs_no_code_unless_it_is_asked_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, told, _ = check(capsys)
-    assert (code, told["valid"], told["unchecked"]) == (0, True, ["ports[0].oddness", "odd"])
-    assert told["program_not_loaded"] == str(folder / "strangers")
-    with pytest.raises(SystemExit):
-        main(["config", "check", "fairlane.toml"])
-    said = " ".join(capsys.readouterr().err.split())
-    assert "was not loaded, so its keys were not checked, ports[0].oddness, odd among them: --run-program" in said
-    assert not was_run(folder)
-    code, told, _ = check(capsys, "--run-program")
-    assert (code, told["unchecked"], told["program_not_loaded"], was_run(folder)) == (0, [], None, True)
+    code, _, told = check(capsys)
+    assert (code, was_run(folder)) == (3, False)
+    assert "line 2, column 1: program: ./strangers has a program.py, which is run for a check: --run-program" in told
+    assert check(capsys, "--run-program")[:2] == (0, {"valid": True, "file": "fairlane.toml", "topology": None})
+    assert was_run(folder)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (FILE.replace("port = 3", "port = -3"), "line 5, column 1: ports[0].port"),
-        (FILE + "[topology]\nnmae = 'x'", "topology.nmae: unknown key; did you mean 'name'?"),
-        (FILE.replace("./strangers", "./nobody"), "nobody is no program's folder: it has no program.py"),
-    ],
-)
-def test_what_needs_no_program_is_checked_without(
-    folder: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
-) -> None:
-    code, _, told = check(capsys, text=text)
-    assert (code, said in told, was_run(folder)) == (3, True, False), told
+def run_topology(folder: Path, program: str) -> None:
+    """The state file of a running topology."""
+    folder.mkdir(parents=True)
+    switch = {"name": "s1", "device_id": 1, "grpc": "127.0.0.1:1", "ports": [{"port": 3, "interface": "x"}]}
+    write_topology(folder, {"name": "evil", "program": program, "target": "embedded", "switches": [switch]})
 
 
 def test_neither_does_a_topology_that_the_file_brings(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A state file beside it, or switches of its own, name the program as well."""
+    nameless = FILE.replace('program = "./strangers"', "")
     switches = '[[topology.switches]]\nname = "s1"\ngrpc = "127.0.0.1:1"\n'
-    named = '[topology]\nname = "evil"\n'
-    assert check(capsys, text=FILE + named + switches)[0] == 0
-    (folder / "evil").mkdir()
-    ports = [{"port": 3, "interface": "x"}]
-    switch = {"name": "s1", "device_id": 1, "grpc": "127.0.0.1:1", "ports": ports}
-    state = {"name": "evil", "program": str(folder / "strangers"), "target": "embedded", "switches": [switch]}
-    write_topology(folder / "evil", state)
-    assert check(capsys, text=FILE + named)[:2] == (
-        0,
-        {"valid": True, "file": "fairlane.toml", "topology": "evil", "program_not_loaded": str(folder / "strangers"), "unchecked": ["ports[0].oddness", "odd"]},
-    )  # fmt: skip
-    assert check(capsys, text=FILE.replace('program = "./strangers"', "") + named)[0] == 0
+    run_topology(folder / "evil", str(folder / "strangers"))
+    for name in ("evil", "../evil", str(folder / "evil")):
+        for text in (FILE, nameless):
+            for rest in ("", switches):
+                assert check(capsys, text=f'{text}[topology]\nname = "{name}"\n{rest}')[0] == 3
     assert not was_run(folder)
     (folder / "state").mkdir()
     (folder / "evil").rename(folder / "state" / "evil")
-    assert check(capsys, text=FILE)[1]["unchecked"] == [], "it runs here: its program is known"
+    assert check(capsys, text=FILE)[0] == 0, "it runs here: its program is known"
     assert was_run(folder)
+
+
+def test_a_folder_with_the_name_of_the_program_that_runs_is_not_that_program(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "strangers").rename(folder / "qthresh")
+    run_topology(folder / "state" / "lab", "qthresh")
+    code, _, told = check(capsys, text=FILE.replace("./strangers", "./qthresh"))
+    assert (code, "--run-program" in told, (folder / "qthresh" / "was run").exists()) == (3, True, False)

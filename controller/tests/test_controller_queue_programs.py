@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -257,14 +256,13 @@ def test_two_changes_of_one_port_at_once_lose_nothing(switch: LiveSwitch) -> Non
     """Each one reads the port after the other has written it."""
     switch.fairlane("config", "init")
     run = read_run_state(switch.folder)
-    current = partial(port_in_force, run, "s1", 3)
 
     async def both() -> None:
         changes = ({"target": "10ms"}, {"interval": "200ms"})
-        await asyncio.gather(*(apply_to_port(run, current, change, "config set") for change in changes))
+        await asyncio.gather(*(apply_to_port(run, ("s1", 3), change, "config set") for change in changes))
 
     asyncio.run(both())
-    row = asyncio.run(current())
+    row = asyncio.run(port_in_force(run, "s1", 3))
     assert (row["target"], row["interval"]) == ("10ms", "200ms")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program import registry
-from fairlane_controller.switch.changeset import put_entries, write_plain
+from fairlane_controller.switch.changeset import ChangeSet, apply, plan_plain, put_entries
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
 from fairlane_controller.switch.difference import read_current
 from fairlane_controller.switch.entities import entity_of, identity
@@ -282,8 +282,6 @@ def test_an_undo_that_is_refused_in_part_says_what_it_left_and_goes_on_from_ther
     assert [one["undone"] for one in switch.json("undo", "--list")][-1:] == [False]
     switch.fairlane("undo")
     assert len(routes(switch)) == 2
-    switch.fairlane("undo", "--redo")
-    assert len(routes(switch)) == 5
 
 
 def test_an_undo_does_not_pass_over_an_entry_that_somebody_else_has_made_another_one(
@@ -345,6 +343,13 @@ def test_a_running_loop_writes_and_keeps_its_own_tables(switch: LiveSwitch) -> N
     one, *others = switch.events("changed")
     assert len(others) == 3
     assert "insert ipv4_lpm dst=10.0.9.0/24 forward(" in one["why"]
+
+
+async def write_plain(client: SwitchClient, updates: list[dict[str, Any]]) -> ChangeSet:
+    """Write plain updates, all or none; what they changed."""
+    change = ChangeSet({client.endpoint.name: await plan_plain(client, updates)})
+    await apply(change, {client.endpoint.name: client})
+    return change
 
 
 def test_a_change_of_every_kind_of_entity_and_back(foreign_switch: LiveSwitch) -> None:

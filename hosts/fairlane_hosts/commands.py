@@ -208,8 +208,6 @@ def use(
 
     One that failed its check on this kernel (`fairlane hosts check`) is refused.
     """
-    from fairlane_controller.history import record_elsewhere  # with all that applies an undo: only where it is needed
-
     with _reported():
         chosen, hosts = find_variant(variant), running_hosts(state)
         if host not in hosts:
@@ -226,7 +224,6 @@ def use(
             tcp = apply.use_on_host(chosen, namespace)
             if lease is not None:
                 lease.hold_process(hosts[host])  # until the host's shell ends; what is attached, too
-        record_elsewhere(find_folder(state), f"a host ({host})")
     if as_json:
         _print_json({"host": host, "wanted": variant, "variant": tcp.variant, **asdict(tcp)})
     else:

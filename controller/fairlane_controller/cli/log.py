@@ -14,7 +14,7 @@ from fairlane_controller.cli.options import JsonOption, OnlyPortArgument, StateO
 from fairlane_controller.cli.output import print_json, say
 from fairlane_controller.cli.targets import resolve
 from fairlane_controller.errors import bad_file, out_of_range
-from fairlane_controller.live.events import EventFilter, EventTail, line_of, parse_since, read_events
+from fairlane_controller.live.events import EventFilter, EventTail, line_of, read_events
 from fairlane_controller.state.events import EVENTS_FILE
 from fairlane_controller.state.run_state import find_folder
 
@@ -25,8 +25,7 @@ MAX_LAST = 1_000_000
 
 def log_command(
     port: OnlyPortArgument = None,
-    last: Annotated[int | None, typer.Option("--last", help=f"So many; default {DEFAULT_LAST}, all with --since.", metavar="N")] = None,
-    since: Annotated[str | None, typer.Option("--since", help="5m, 90s, 1h ago; or 2026-01-31T12:03:07 UTC.", metavar="TIME")] = None,
+    last: Annotated[int, typer.Option("--last", help="So many.", metavar="N")] = DEFAULT_LAST,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
     event: Annotated[list[str] | None, typer.Option("--event", "-e", help="Only these; repeatable.", metavar="EVENT")] = None,
     switch: SwitchOption = None,
@@ -35,15 +34,14 @@ def log_command(
 ) -> None:  # fmt: skip
     """Show the event log: time (UTC), place, event, and why. With --json all inputs; with --follow one JSON object a line.
 
-    Examples: `fairlane log`, `fairlane log --since 5m --event threshold`, `fairlane log s1:3 -f`
+    Examples: `fairlane log`, `fairlane log --last 100 --event threshold`, `fairlane log s1:3 -f`
     """
-    if last is not None and not 1 <= last <= MAX_LAST:
+    if not 1 <= last <= MAX_LAST:
         raise out_of_range("--last", last, 1, MAX_LAST)
     folder = find_folder(state)
     if switch or (port and port.switch):
         switch = [endpoint.name for endpoint in resolve(str(folder), switch, port).endpoints]
-    after = parse_since(since) if since is not None else None
-    wanted = EventFilter(tuple(event or ()), tuple(switch or ()), port.number if port else None, after)
+    wanted = EventFilter(tuple(event or ()), tuple(switch or ()), port.number if port else None)
     path = folder / EVENTS_FILE
     if not path.exists() and not follow:
         raise bad_file(f"there is no event log yet ({path}): `fairlane run` writes one")
@@ -51,8 +49,7 @@ def log_command(
     tail = EventTail(path, first=0)
     if follow:
         tail.new()
-    count = last if last is not None or since is not None else DEFAULT_LAST
-    events = read_events(path, wanted, count, check_names=not follow)
+    events = read_events(path, wanted, last, check_names=not follow)
     if not follow:
         if as_json:
             print_json(events)

@@ -12,18 +12,16 @@ from typing import Annotated
 
 import typer
 
-from fairlane_controller.cli.conventions import parse_word
-from fairlane_controller.cli.options import SwitchOption
+from fairlane_controller.cli.options import StateOption, SwitchOption
 from fairlane_controller.cli.output import say
 from fairlane_controller.cli.targets import resolve
 from fairlane_controller.config.check import check
 from fairlane_controller.config.read import read_file
 from fairlane_controller.config.target import addressed
 from fairlane_controller.errors import bad_input
-from fairlane_controller.live.source import by_name
 from fairlane_controller.logs import printed
 from fairlane_controller.loop.dry_run import run_dry
-from fairlane_controller.loop.run import LoopTarget, run_loops
+from fairlane_controller.loop.run import LoopTarget, run_loop
 from fairlane_controller.metrics.exporter import beside
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
@@ -32,40 +30,34 @@ from fairlane_controller.web.server import parse_listen
 
 
 def run_command(
-    state: Annotated[list[str] | None, typer.Option("--state", metavar="NAME", help="Running topology; repeat for several in one process; default the one that runs.")] = None,
+    state: StateOption = None,
     switch: SwitchOption = None,
-    events: Annotated[Path | None, typer.Option("--events", help="Event log; default controller-events.jsonl in the run-state folder.")] = None,
     ready_file: Annotated[Path | None, typer.Option("--ready-file", help="Make this file when every switch has been taken over.")] = None,
     config: Annotated[Path | None, typer.Option("--config", help="Configuration (docs/configuration.md); reloaded when it changes, and on SIGHUP.", metavar="FILE")] = None,
     backup: Annotated[bool, typer.Option("--backup", help="Stand by as the backup; take over when the running loop ends, for any reason.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Measure and decide, report decisions as events with dry_run, and write nothing.")] = False,
     probes: Annotated[bool, typer.Option("--probes/--no-probes", help="Probe the links behind managed ports for their delay.")] = True,
     metrics: Annotated[str | None, typer.Option("--metrics", help="Serve Prometheus metrics here (docs/operate.md); loopback only.", metavar="HOST:PORT")] = None,
-    log_format: Annotated[str, typer.Option("--log-format", help="Form of the lines on standard error: text, json.", parser=parse_word("log format", ("text", "json")), metavar="FORM")] = "text",
 ) -> None:  # fmt: skip
     """Run the control loop until SIGTERM or Ctrl-C. The switches keep their thresholds when it ends, whatever way.
 
     With --backup a second one waits to take over; the first, restarted later, is the backup of that one.
     """
-    for option, path in (("--events", events), ("--ready-file", ready_file)):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise bad_input(f"{option} {path}: there is no folder {path.absolute().parent}")
-    targets: list[LoopTarget] = []
-    for name in state or [None]:
-        found = resolve(name, switch)
-        named = found.run.program if found.run is not None else DEFAULT_PROGRAM
-        target = LoopTarget(load_program(named), found.run, found.endpoints, event_log=events, probes=probes)
-        targets.append(target if config is None else configured(target, config))
-        control = target.program.topology_control()
-        if control is None:
-            raise bad_input(f"the program {target.program.name} needs no control loop")
-        if control.needs_all_switches and switch:
-            raise bad_input(f"--switch: a loop of the program {target.program.name} takes all switches")
-    if config is not None and len(targets) > 1:
-        raise bad_input("--config is of one topology: name one --state")
-    if backup and any(target.run is None for target in targets):
+    if ready_file is not None and not ready_file.absolute().parent.is_dir():
+        raise bad_input(f"--ready-file {ready_file}: there is no folder {ready_file.absolute().parent}")
+    found = resolve(state, switch)
+    program = load_program(found.run.program if found.run is not None else DEFAULT_PROGRAM)
+    target = LoopTarget(program, found.run, found.endpoints, probes=probes)
+    if config is not None:
+        target = configured(target, config)
+    control = program.topology_control()
+    if control is None:
+        raise bad_input(f"the program {program.name} needs no control loop")
+    if control.needs_all_switches and switch:
+        raise bad_input(f"--switch: a loop of the program {program.name} takes all switches")
+    if backup and target.run is None:
         raise bad_input("--backup: primary and backup share a run state: name it by --state")
-    dry_run = dry_run or any(target.loop_config is not None and target.loop_config.dry_run for target in targets)
+    dry_run = dry_run or (target.loop_config is not None and target.loop_config.dry_run)
     if dry_run and (backup or metrics is not None):
         raise bad_input("--dry-run goes with none of --backup, --metrics")
     listen = None if metrics is None else parse_listen(metrics, "--metrics")
@@ -73,13 +65,13 @@ def run_command(
     def on_ready() -> None:
         gc.collect()
         gc.freeze()  # each collection would walk all that a loop is made of: a sixth of the processor time of 256 flows
-        say(f"fairlane run: ready switches={', '.join(e.name for t in targets for e in t.endpoints)}")
+        say(f"fairlane run: ready switches={', '.join(e.name for e in target.endpoints)}")
         if ready_file is not None:
             ready_file.write_text("ready\n", encoding="utf-8")
 
-    with printed(as_json=log_format == "json", level=logging.INFO):
-        work = run_dry(targets, on_ready) if dry_run else run_loops(targets, on_ready, backup=backup)
-        asyncio.run(beside(work, lambda: by_name(targets), listen, events))
+    with printed(level=logging.INFO):
+        work = run_dry(target, on_ready) if dry_run else run_loop(target, on_ready, backup=backup)
+        asyncio.run(beside(work, target, listen))
 
 
 def configured(target: LoopTarget, path: Path) -> LoopTarget:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -42,12 +41,11 @@ def set_command(
     given = {key: plain_value(value) for key, _, value in (text.partition("=") for text in settings)}
     if place := sorted(given.keys() & {"switch", "port"}):
         raise bad_input(f"{place[0]}: cannot be set; the port is the first argument, e.g. s1:3")
-    current = partial(port_in_force, run, name, port.number)
     if dry_run:
-        loaded = port_config(run, {**asyncio.run(current()), **given})
+        loaded = port_config(run, {**asyncio.run(port_in_force(run, name, port.number)), **given})
         print_dry(dry_results(asyncio.run(compare_on(loaded, run))), as_json)
         return
-    done, row = asyncio.run(apply_to_port(run, current, given, typed()))
+    done, row = asyncio.run(apply_to_port(run, (name, port.number), given, typed()))
     if as_json:
         print_json({**done.to_json(), "port": row})
         return

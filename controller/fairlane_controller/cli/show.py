@@ -201,7 +201,7 @@ def _print_status(snapshot: Snapshot, backup: dict[str, Any] | None, event: dict
             programs[row.program] += f" {row.switch}"
     title = f" ({snapshot.title})" if snapshot.title else ""
     name = f"topology {snapshot.topology}{title}" if snapshot.topology else "switches by address"
-    flows = [row.flows for row in snapshot.loop or () if row.flows is not None]
+    flows = [row.details["flows"] for row in snapshot.loop or () if row.details.get("flows") is not None]
     loop = loop_in_words(snapshot)[1] + (f", {counted(sum(flows), 'flow')}" if flows else "")
     say(
         "; ".join(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane undo`: take the last change back, all or nothing; make it again; list the changes."""
+"""`fairlane undo`: take the last change back, all or nothing; list the changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from fairlane_controller.state.run_state import find_folder, read_run_state
 
 def undo_command(
     show_list: Annotated[bool, typer.Option("--list", help="Show the changes, newest last.")] = False,
-    redo: Annotated[bool, typer.Option("--redo", help="Make again what was undone last.")] = False,
     dry_run: DryRunOption = False,
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -28,16 +27,15 @@ def undo_command(
     folder = find_folder(state)
     records = read_history(folder)
     if show_list:
-        if redo or dry_run:
+        if dry_run:
             raise FairlaneError(ErrorCode.BAD_INPUT, "--list stands alone")
         _list(records, as_json)
         return
     run = read_run_state(folder)
     if dry_run:
-        target, number = next_undo(records, redo=redo), None
+        target, number = next_undo(records), None
     else:
-        target, number = asyncio.run(undo_last(folder, run, redo=redo))
-    passed = [one for one in reversed(records) if one.kind == "elsewhere" and one.id > target.id]
+        target, number = asyncio.run(undo_last(folder, run))
     if as_json:
         print_json(
             {
@@ -45,15 +43,13 @@ def undo_command(
                 "change": target.id,
                 "command": target.command,
                 "recorded": number,
-                "passed_over": [{"change": one.id, "command": one.command} for one in passed],
                 "requests": list(target.undo),
             }
         )
         return
-    how = f"{'would be ' if dry_run else ''}{'made again' if redo else 'taken back'}"
-    notes = [f"change {target.id} {how}: {target.command}", *([target.note] if target.note else ())]
-    for note in (*notes, *(f"passed over: change {one.id}, {one.command}: {one.note}" for one in passed)):
-        say(note)
+    say(f"change {target.id} {'would be ' if dry_run else ''}taken back: {target.command}")
+    if target.note:
+        say(target.note)
     if dry_run:
         print_dry(journal_results(target.undo, run), as_json)
 
@@ -69,10 +65,10 @@ def _list(records: list[Record], as_json: bool) -> None:
 
 
 def _command(one: Record) -> str:
-    return one.command if one.of is None else f"{one.kind} of {one.of}: {one.command}"
+    return one.command if one.of is None else f"undo of {one.of}: {one.command}"
 
 
 def _status(one: Record) -> str:
     if one.undone:
-        return "made again" if one.kind == "undo" else "undone"
-    return "" if one.undo else "cannot be undone"
+        return "undone"
+    return "" if one.undo or one.of is not None else "cannot be undone"

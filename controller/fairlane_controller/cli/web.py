@@ -17,7 +17,6 @@ from fairlane_controller.cli.output import say
 from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import resolve
 from fairlane_controller.cli.watch import PERIOD, PeriodOption
-from fairlane_controller.live.source import by_name
 from fairlane_controller.logs import printed
 from fairlane_controller.metrics.exporter import Exporter
 from fairlane_controller.web.hub import Feed
@@ -55,8 +54,7 @@ def metrics_command(
 ) -> None:
     """Serve Prometheus metrics of ports, objects of the program, drops, measurements and the loop. Read-only; until Ctrl-C."""
     address = parse_listen(listen, "--listen", **changes)
-    found = by_name([resolve(state, switch)])
-    exporter = Exporter(lambda: found, address)
+    exporter = Exporter(resolve(state, switch), address)
     if once:
         with printed():
             print(asyncio.run(exporter.scrape()).decode(), end="")

@@ -4,25 +4,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fairlane_controller import history
 from fairlane_controller.config.check import check
-from fairlane_controller.config.compare import Row, compare
+from fairlane_controller.config.compare import CONFIG, Row, compare, read_applied
+from fairlane_controller.config.model import Place
 from fairlane_controller.config.read import Loaded, Source, parse
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.config.show import port_in_force
+from fairlane_controller.errors import bad_input
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.history.steps import make
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.state.store import STATE_FILE, Store
 
 Plain = dict[str, Any]
-Current = Callable[[], Awaitable[Plain]]
-CONFIG = "config"
-"""The document of the configuration that was applied last."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +57,12 @@ async def apply(loaded: Loaded, run: RunState, command: str) -> Applied:
         return await _write(loaded, loaded, run, sites)
 
 
-async def apply_to_port(run: RunState, current: Current, given: Plain, command: str) -> tuple[Applied, Plain]:
+async def apply_to_port(run: RunState, place: Place, given: Plain, command: str) -> tuple[Applied, Plain]:
     """Change single settings of one port. Two changes at once come one after the other, so neither loses what the other sets.
 
     Args:
         run: the topology.
-        current: reads the port's row of `[[ports]]` as it is in force.
+        place: the switch and the port.
         given: settings by their names.
         command: as the history has it.
 
@@ -75,7 +73,7 @@ async def apply_to_port(run: RunState, current: Current, given: Plain, command: 
         FairlaneError: BAD_INPUT, or what a switch refused, with everything as it was.
     """
     async with history.changing(run.folder, command, run), Sites(run) as sites:
-        loaded = port_config(run, row := {**await current(), **given})
+        loaded = port_config(run, row := {**await port_in_force(run, *place), **given})
         check(loaded, run)
         return await _write(loaded, _with_last_applied(loaded, run), run, sites), row
 
@@ -112,22 +110,11 @@ async def _write(loaded: Loaded, remembered: Loaded, run: RunState, sites: Sites
 # ---- what was applied last -------------------------------------------------------------------------------------------
 
 
-def read_applied(folder: Path) -> dict[str, Any] | None:
-    """What was applied last: `source` and `config`; None when nothing was. Raises BAD_FILE."""
-    with Store(folder) as store:
-        data = store.get(CONFIG)
-    try:
-        return None if data is None else {"source": str(data["source"]), "config": dict(data["config"])}
-    except (ValueError, KeyError, TypeError) as ex:
-        problem = f"{folder / STATE_FILE}: {CONFIG}: {type(ex).__name__}: {ex}; apply a configuration again"
-        raise FairlaneError(ErrorCode.BAD_FILE, problem) from None
-
-
 def last_applied(folder: Path) -> Loaded:
     """The configuration that was applied last; BAD_INPUT when none was."""
     note = read_applied(folder)
     if note is None:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"no configuration was applied to {folder} yet: name a FILE")
+        raise bad_input(f"no configuration was applied to {folder} yet: name a FILE")
     config = parse(note["config"], Source(f"{folder / STATE_FILE}: {CONFIG}"))
     return Loaded(config, Source(f"what was applied last ({note['source']})"), Path(note["source"]))
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairlane_controller.config.model import FairlaneConfig, Place
-from fairlane_controller.config.read import Loaded, MayLoad, any_program
+from fairlane_controller.config.read import Loaded
 from fairlane_controller.program.registry import folder_of, is_folder, load_program, loaded_programs
 from fairlane_controller.state.run_state import RunState
 
@@ -21,15 +21,15 @@ def check(loaded: Loaded, run: RunState | None) -> None:
     Raises:
         FairlaneError: BAD_FILE with the first problems, each with its place.
     """
-    problems = problems_of(loaded.config, run, loaded.may_load)
+    problems = problems_of(loaded.config, run)
     if problems:
         raise loaded.source.error(problems)
 
 
-def problems_of(config: FairlaneConfig, run: RunState | None, may_load: MayLoad = any_program) -> list[str]:
-    """Everything that is wrong with it, each `policies[0].port: what, and what is allowed`; of programs that may be loaded."""
+def problems_of(config: FairlaneConfig, run: RunState | None) -> list[str]:
+    """Everything that is wrong with it, each `policies[0].port: what, and what is allowed`."""
     name = run.program if run is not None else config.program
-    programs = loaded_programs() if name is None else [load_program(name)] if may_load(name) else ()
+    programs = loaded_programs() if name is None else [load_program(name)]
     problems = [*_program(config, run), *_topology(config, run), *_ports(config, run)]
     return problems + [problem for one in programs for problem in one.check(config.part_of(one, run), run)]
 

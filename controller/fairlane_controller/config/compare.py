@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from finsy import P4Schema
@@ -13,14 +14,15 @@ from finsy import P4Schema
 from fairlane_controller.config.check import check
 from fairlane_controller.config.model import FairlaneConfig, PortConfig
 from fairlane_controller.config.read import Loaded
-from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gnmi.ports import PortChange, PortInfo, find_port
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file
+from fairlane_controller.gnmi.ports import PortChange, PortInfo
 from fairlane_controller.history.sites import Sites
-from fairlane_controller.history.steps import LoopStep, PortStep, Step
+from fairlane_controller.history.steps import LoopStep, PortStep, Step, port_step
 from fairlane_controller.program.contract import Config, Plan, Program
 from fairlane_controller.program.registry import check_program, load_program
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import PortState, RunState
+from fairlane_controller.state.store import STATE_FILE, Store
 from fairlane_controller.switch.changeset import ChangeSet
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import difference, entries_by_key, read_entries
@@ -29,6 +31,8 @@ from fairlane_controller.switch.shared import UNLIMITED
 from fairlane_controller.switch.updates import Plain, action_text, changed_arguments, match_text, plain_change
 from fairlane_controller.units import format_rate
 
+CONFIG = "config"
+"""The document of the configuration that was applied last."""
 MISSING, DIFFERENT, EXTRA = "missing", "different", "extra"
 NAMES = {option.key or name: name for name, option in PortChange.options.items()}
 """Keys of a port in the file that are such settings, and their names in `PortChange`."""
@@ -184,6 +188,17 @@ async def _loop(found: Comparison, config: FairlaneConfig, sites: Sites) -> None
         found.switches.append(of_loop)
 
 
+def read_applied(folder: Path) -> dict[str, Any] | None:
+    """What was applied last: `source` and `config`; None when nothing was. Raises BAD_FILE."""
+    with Store(folder) as store:
+        data = store.get(CONFIG)
+    try:
+        return None if data is None else {"source": str(data["source"]), "config": dict(data["config"])}
+    except (ValueError, KeyError, TypeError) as ex:
+        problem = f"{folder / STATE_FILE}: {CONFIG}: {type(ex).__name__}: {ex}; apply a configuration again"
+        raise bad_file(problem) from None
+
+
 async def _ports(found: SwitchDiff, config: FairlaneConfig, sites: Sites) -> None:
     """Settings of ports that the file gives; the switch is asked for them only when it gives some."""
     given = {one.port: file_settings(one) for one in config.ports or () if one.switch == found.switch}
@@ -282,11 +297,9 @@ async def plan_port(sites: Sites, switch: str, port: int, change: PortChange) ->
     Raises:
         FairlaneError: UNKNOWN_NAME for the port, or what the target refuses.
     """
+    step = await port_step(sites, switch, port, change)
     async with sites.ports(switch) as ports:
-        found = await ports.ports(queues=bool(change.weights))
-        before = change.inverse(find_port(found, port, sites.endpoint(switch)))
         sentences = await ports.set_port(port, change, dry_run=True)
-    step = PortStep(switch, port, before, change)
     entries: list[Step] = []
     if sites.run is not None and sites.folder is not None and concerns_entries(change):
         program, client = load_program(sites.run.program), await sites.reader(switch)

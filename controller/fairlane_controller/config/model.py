@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, create_model
+from pydantic import Field, create_model
 
 from fairlane_controller.program.contract import Config, Program
 from fairlane_controller.program.quantities import (
@@ -151,24 +151,10 @@ class FairlaneConfig(Section):
         )
 
 
-class _AnyKeys(Section):
-    """A part of a program of which nothing is known."""
-
-    model_config = ConfigDict(extra="allow")
-
-
-class _UnknownProgram(Program):
-    Settings = Sections = LoopSettings = _AnyKeys  # pyright: ignore[reportAssignmentType]
-
-
-UNKNOWN_PROGRAM = _UnknownProgram()
-"""A program that was not loaded: it may have any key at the top of the file, in `[loop]` and in `[[ports]]`."""
-
-
 def _joined(base: type[Any], part: str, programs: tuple[Program, ...], **fields: Any) -> type[Any]:
     """A model of the core with the keys of the same part of programs."""
     parts = [getattr(one, part) for one in programs or loaded_programs()]
-    bases = (base, *(one for one in parts if one.model_fields or one is _AnyKeys))
+    bases = (base, *(one for one in parts if one.model_fields))
     return create_model(base.__name__, __base__=bases, __doc__=base.__doc__, **fields)
 
 

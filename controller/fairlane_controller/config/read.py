@@ -4,19 +4,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic import ValidationError
 
-from fairlane_controller.config.model import UNKNOWN_PROGRAM, FairlaneConfig, config_model
+from fairlane_controller.config.model import FairlaneConfig, config_model
 from fairlane_controller.documents import DocumentError, parse_toml
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import FairlaneError, bad_file
 from fairlane_controller.problems import allowed_keys, bad_config, describe_one, problem_path
-from fairlane_controller.program.registry import check_folder, folder_of, is_folder, load_program
-from fairlane_controller.program.settings import Section
+from fairlane_controller.program.registry import folder_of, is_folder, load_program
 from fairlane_controller.state import files
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM, find_folder, read_run_state, state_root
 
@@ -26,15 +25,6 @@ MAX_LINES = 200
 """Lines of a statement that are tried as its end; what follows a longer one has no position."""
 _KEY_OF_PROBLEM = re.compile(r"^[A-Za-z0-9_.\[\]-]+(?=: )")
 _OWN_KEY = re.compile(r"^(?P<where>\S+): (?P<key>[a-z_]+): ")
-
-MayLoad = Callable[[str], bool]
-"""Whether the program of a name, or a folder, may be loaded."""
-
-
-def any_program(name: str) -> bool:
-    """All programs may be loaded."""
-    del name
-    return True
 
 
 @dataclass(frozen=True)
@@ -63,10 +53,6 @@ class Loaded:
     config: FairlaneConfig
     source: Source
     path: Path | None = None
-    may_load: MayLoad = any_program
-    "Which programs may be loaded for it."
-    unchecked: tuple[str, ...] = ()
-    "Keys that may be those of a program that may not."
 
 
 def read_file(path: Path, state: str | None = None, *, run_program: bool = True) -> Loaded:
@@ -78,25 +64,32 @@ def read_file(path: Path, state: str | None = None, *, run_program: bool = True)
     Args:
         path: the file.
         state: the running topology, as `--state` names it; None: the one that the file names, or the only one.
-        run_program: load any program; without it, of those in a folder only that of a topology of this machine, or of `state`.
+        run_program: load any program; without it refuse one in a folder, unless the topology runs it.
 
     Raises:
         FairlaneError: BAD_FILE.
     """
     source = Source(str(path), files.read_text(path))
     data = _data(source)
-    running, trusted = _program_that_runs(data, state)
-    named = data.get("program")
-    if isinstance(named, str) and is_folder(named) and not named.startswith("~"):
-        data["program"] = str(path.absolute().parent / named)
+    running, named = _program_that_runs(data, state), data.get("program")
+    if isinstance(named, str) and is_folder(named):
+        data["program"] = named if named.startswith("~") else str(path.absolute().parent / named)
+        runs = is_folder(running) and folder_of(data["program"]) == folder_of(running)
+        if not run_program and not runs:
+            raise source.error(
+                [f"program: {named} has a program.py, which is run for a check: --run-program allows it"]
+            )
     elif named is None and running:
         data["program"] = running
+    return Loaded(parse(data, source), source, path.absolute())
 
-    def may_load(name: str) -> bool:
-        return run_program or not is_folder(name) or (trusted and folder_of(name) == folder_of(running))
 
-    config, unchecked = _parse(data, source, may_load)
-    return Loaded(config, source, path.absolute(), may_load, unchecked)
+def folder_for(name: str, state: str | None) -> Path:
+    """The run-state folder that is meant: that of `--state`, else that of a file's topology, else the only one.
+
+    The name in a file never leads out of the folder of the run states: whoever wrote the file could have put a program there.
+    """
+    return find_folder(state or (str(state_root() / Path(name).name) if name else None))
 
 
 def read_text(text: str, name: str) -> FairlaneConfig:
@@ -107,51 +100,35 @@ def read_text(text: str, name: str) -> FairlaneConfig:
 
 def parse(data: dict[str, Any], source: Source) -> FairlaneConfig:
     """A configuration from plain data; raises BAD_FILE with `source`'s name and places."""
-    return _parse(data, source, any_program)[0]
+    named: Any = data.get("program")
+    try:
+        if isinstance(named, str) and is_folder(named):
+            data = {**data, "program": str(folder_of(named))}
+        model = config_model(load_program(named)) if isinstance(named, str) else config_model()
+    except FairlaneError as ex:
+        raise source.error([f"program: {ex.message}"]) from None
+    try:
+        return model.model_validate(data)
+    except ValidationError as ex:
+        raise source.error(_describe(cast("dict[str, Any]", item), model) for item in ex.errors()) from None
 
 
 def _data(source: Source) -> dict[str, Any]:
     try:
         return parse_toml(source.text)
     except DocumentError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{source.name}: {ex}") from None
+        raise bad_file(f"{source.name}: {ex}") from None
 
 
-def _program_that_runs(data: dict[str, Any], state: str | None) -> tuple[str, bool]:
-    """The program of the topology that is meant, and whether the user, not the file, says where that is; empty without one."""
+def _program_that_runs(data: dict[str, Any], state: str | None) -> str:
+    """The program of the topology that is meant; empty without one."""
     given: Any = data.get("topology")
     topology = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     name: Any = topology.get("name")
     try:
-        folder = find_folder(state or (name if isinstance(name, str) else None))
-        return read_run_state(folder).program, state is not None or folder.resolve().parent == state_root().resolve()
+        return read_run_state(folder_for(name if isinstance(name, str) else "", state)).program
     except FairlaneError:  # whoever needs a topology reports what is wrong
-        return DEFAULT_PROGRAM if topology.get("switches") else "", False
-
-
-def _parse(data: dict[str, Any], source: Source, may_load: MayLoad) -> tuple[FairlaneConfig, tuple[str, ...]]:
-    """With the keys that are set aside, because a program that may not be loaded may have them."""
-    named: Any = data.get("program")
-    if not isinstance(named, str):
-        model = config_model()
-    else:
-        try:
-            if is_folder(named):
-                data = {**data, "program": str(folder_of(named))}
-            if not may_load(named):
-                check_folder(folder_of(named))
-                model = config_model(UNKNOWN_PROGRAM)
-            else:
-                model = config_model(load_program(named))
-        except FairlaneError as ex:
-            raise source.error([f"program: {ex.message}"]) from None
-    try:
-        config = model.model_validate(data)
-    except ValidationError as ex:
-        raise source.error(_describe(cast("dict[str, Any]", item), model) for item in ex.errors()) from None
-    parts: list[tuple[str, Section]] = [(f"ports[{index}].", one) for index, one in enumerate(config.ports or ())]
-    parts += [("loop.", config.loop)] if config.loop is not None else []
-    return config, tuple(f"{at}{key}" for at, part in (*parts, ("", config)) for key in part.model_extra or ())
+        return DEFAULT_PROGRAM if topology.get("switches") else ""
 
 
 def _describe(item: dict[str, Any], model: type[FairlaneConfig]) -> str:

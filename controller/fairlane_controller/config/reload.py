@@ -15,7 +15,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fairlane_controller.config.apply import CONFIG, apply, last_applied, read_applied
+from fairlane_controller.config.apply import apply, last_applied
+from fairlane_controller.config.compare import CONFIG, read_applied
 from fairlane_controller.config.model import LoopConfig, loop_model
 from fairlane_controller.config.read import read_file
 from fairlane_controller.config.target import addressed

@@ -9,8 +9,7 @@ from typing import Any, cast
 
 import tomlkit
 
-from fairlane_controller.config.apply import read_applied
-from fairlane_controller.config.compare import read_ports
+from fairlane_controller.config.compare import read_applied, read_ports
 from fairlane_controller.config.model import FairlaneConfig, Place, config_model
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.program.registry import check_program, load_program

@@ -6,14 +6,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from fairlane_controller.config.model import SwitchConfig
-from fairlane_controller.config.read import Loaded
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.config.read import Loaded, folder_for
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file
 from fairlane_controller.state.run_state import (
     DEFAULT_PROGRAM,
     RunState,
     SwitchState,
     TlsState,
-    find_folder,
     read_run_state,
     state_root,
     write_topology,
@@ -31,7 +30,7 @@ def find_run(loaded: Loaded, state: str | None) -> RunState:
     """
     topology = loaded.config.topology
     try:
-        return addressed(loaded, read_run_state(find_folder(state or topology.name or None)))
+        return addressed(loaded, read_run_state(folder_for(topology.name, state)))
     except FairlaneError as ex:
         if ex.code is not ErrorCode.NO_TOPOLOGY or state is not None or not topology.switches:
             raise
@@ -54,7 +53,7 @@ def ensure_run_folder(run: RunState) -> None:
     try:
         run.folder.mkdir(parents=True, exist_ok=True)
     except OSError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot make {run.folder}: {ex.strerror}") from None
+        raise bad_file(f"cannot make {run.folder}: {ex.strerror}") from None
     write_topology(run.folder, run.model_dump(mode="json", by_alias=True, exclude={"folder"}, exclude_none=True))
 
 

@@ -5,7 +5,7 @@
 |---|---|
 | `sites.py` | the switches of a change; a running loop writes what others change |
 | `steps.py` | the parts of a change: entities of switches, ports, options of the loop; what takes each one back |
-| `undo.py` | the journal; a change from its begin to its end; undo and redo; what a killed process left |
+| `undo.py` | the journal; a change from its begin to its end; undo; what a killed process left |
 
     async with history.changing(folder, "threshold set 5") as change, Sites(run) as sites:   # one change at a time
         client = await sites.writer("s1")
@@ -19,13 +19,12 @@ same steps, as the journal has them.
 """
 
 from fairlane_controller.history.sites import Sites
-from fairlane_controller.history.undo import Record, changing, read_history, record_elsewhere, undo_last
+from fairlane_controller.history.undo import Record, changing, read_history, undo_last
 
 __all__ = [
     "Record",
     "Sites",
     "changing",
     "read_history",
-    "record_elsewhere",
     "undo_last",
 ]

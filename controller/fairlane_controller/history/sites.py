@@ -41,7 +41,7 @@ class LoopClient(SwitchClient):
         if not plain:
             return {}
         by = "the configuration file" if own_loop.get() else typed()
-        request = {"op": "table_write", "switch": self.endpoint.name, "each": True, "put": True, "updates": plain, "command": by}  # fmt: skip
+        request = {"op": "table_write", "switch": self.endpoint.name, "put": True, "updates": plain, "command": by}  # fmt: skip
         answer: dict[str, Any] = await ask(self._folder, request)
         return {int(at): Refusal(GRPCStatusCode[code], text) for at, (code, text) in answer["refused"].items()}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal of changes by hand; a change from its begin to its end, undo and redo, and what a killed process has left. All or nothing."""
+"""The journal of changes by hand; a change from its begin to its end, undo, and what a killed process has left. All or nothing."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, bad_input
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.history.steps import NotTakenBack, make, plan_steps, take_back
 from fairlane_controller.state.events import write_event
-from fairlane_controller.state.intent import Intent, Kind, Plain, making
+from fairlane_controller.state.intent import Intent, Plain, making
 from fairlane_controller.state.locks import ChangeLock, change_lock, try_change_lock
 from fairlane_controller.state.run_state import RunState, read_run_state
 from fairlane_controller.state.store import Store
-from fairlane_controller.typed import typed
 
 SETTLE_TIMEOUT_S = 10.0
 """How long a command that is ended takes back what it has begun; after that the next change does."""
@@ -38,13 +37,12 @@ class Record(BaseModel):
     "ISO 8601, UTC."
     command: str
     "As it was typed."
-    kind: Kind = "change"
     undo: tuple[Plain, ...] = ()
     "Steps that take it back (`steps.py`), in the order in which they are applied; none: it cannot be undone."
     of: int | None = None
-    "The change that this one undid or made again."
+    "The change that this one undid; None: it is no undo."
     undone: bool = False
-    "Whether a newer change undid it, or made it again."
+    "Whether a newer change undid it."
     note: str = ""
     "What cannot be taken back, in words."
 
@@ -64,30 +62,27 @@ def read_history(folder: Path) -> list[Record]:
             records.append(Record.model_validate({**row, "id": number, "undone": number in undone}))
         except (TypeError, ValidationError):
             problem = f"{store.path}: journal: change {number}: no change of a journal"
-            raise FairlaneError(ErrorCode.BAD_FILE, problem) from None
+            raise bad_file(problem) from None
     return records
 
 
-def next_undo(records: Sequence[Record], *, redo: bool = False) -> Record:
-    """The newest change that an undo takes back, or a redo makes again.
+def next_undo(records: Sequence[Record]) -> Record:
+    """The newest change that an undo takes back.
 
     Raises:
         FairlaneError: BAD_INPUT when there is none, or when it cannot be undone.
     """
-    for one in reversed(records):
-        if one.kind in (("undo",) if redo else ("change", "redo")) and not one.undone:
-            if one.undo:
-                return one
-            why = one.note or "its undo is empty"
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"change {one.id} (`{one.command}`) cannot be undone: {why}")
-        if redo and one.kind == "change":
-            break
-    nothing = "nothing was undone since the last change" if redo else "there is nothing to undo"
-    raise FairlaneError(ErrorCode.BAD_INPUT, f"{nothing}: `fairlane undo --list` shows the history")
+    one = next((one for one in reversed(records) if one.of is None and not one.undone), None)
+    if one is None:
+        raise bad_input("there is nothing to undo: `fairlane undo --list` shows the history")
+    if not one.undo:
+        why = one.note or "its undo is empty"
+        raise bad_input(f"change {one.id} (`{one.command}`) cannot be undone: {why}")
+    return one
 
 
-async def undo_last(folder: Path, run: RunState | None = None, *, redo: bool = False) -> tuple[Record, int | None]:
-    """Take the newest change back, or make again what was undone last: all of it, or nothing.
+async def undo_last(folder: Path, run: RunState | None = None) -> tuple[Record, int | None]:
+    """Take the newest change back: all of it, or nothing.
 
     Returns:
         The change that was taken back, and the number of this change in the history.
@@ -97,25 +92,11 @@ async def undo_last(folder: Path, run: RunState | None = None, *, redo: bool = F
     """
     run = run or read_run_state(folder)
     async with changing(folder, "", run) as change, Sites(run) as sites:
-        target = next_undo(read_history(folder), redo=redo)
+        target = next_undo(read_history(folder))
         change.command, change.note, change.of = target.command, target.note, target.id
-        change.kind = "redo" if redo else "undo"
         steps, documents = await plan_steps(target.undo, sites)
         await make(steps, sites, documents)
     return target, change.number
-
-
-def record_elsewhere(folder: Path, what: str) -> None:
-    """Record the command as a change of `what`, which no undo takes back; the change is made. Raises FairlaneError, which says so."""
-
-    async def work() -> None:
-        async with changing(folder, typed()) as change:
-            change.kind, change.note = "elsewhere", f"`fairlane undo` takes no change of {what} back: set it again"
-
-    try:
-        asyncio.run(work())
-    except FairlaneError as ex:
-        raise FairlaneError(ex.code, f"{ex.message}; the change is made, and not recorded") from None
 
 
 @asynccontextmanager

@@ -9,13 +9,11 @@ import os
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.errors import unknown_name
 from fairlane_controller.state.files import unreadable
-from fairlane_controller.units import parse_time
 
 FIRST_BYTES = 256 * 1024
 """How much of the log's end is read at first."""
@@ -31,10 +29,9 @@ class EventTail:
     The open file is read to its end before the one that has taken its name, so a rotation loses nothing.
     """
 
-    def __init__(self, path: Path | None, first: int = 200, first_bytes: int = FIRST_BYTES) -> None:
+    def __init__(self, path: Path | None, first: int = 200) -> None:
         self._path = path
         self._first = first
-        self._first_bytes = first_bytes
         self._file: BinaryIO | None = None
         self._rest = b""
 
@@ -61,7 +58,7 @@ class EventTail:
     def _begin(self, path: Path) -> list[Event]:
         first, self._first = self._first, self._first or 1 << 62  # a log that begins later is new as a whole
         self._file = path.open("rb")
-        if size := max(0, os.fstat(self._file.fileno()).st_size - (self._first_bytes if first else 0)):
+        if size := max(0, os.fstat(self._file.fileno()).st_size - (FIRST_BYTES if first else 0)):
             self._file.seek(size - 1)
             self._file.readline()  # the rest of a line, unless it is one's end
         return self._next(self._file)[0][-self._first :]
@@ -121,7 +118,6 @@ class EventFilter:
     events: tuple[str, ...] = ()
     switches: tuple[str, ...] = ()
     port: int | None = None
-    since: datetime | None = None
 
     def takes(self, event: Event) -> bool:
         """Whether it is one of them; events of the whole topology have no switch and stay out when one is named."""
@@ -129,14 +125,7 @@ class EventFilter:
             (not self.events or event.get("event") in self.events)
             and (not self.switches or event.get("switch") in self.switches)
             and (self.port is None or event.get("port") == self.port)
-            and (self.since is None or (_time(event) or self.since) >= self.since)
         )
-
-
-def _time(event: Event) -> datetime | None:
-    with contextlib.suppress(ValueError):
-        return datetime.fromisoformat(str(event.get("time")))
-    return None
 
 
 def read_events(path: Path, wanted: EventFilter, last: int | None = None, *, check_names: bool = True) -> list[Event]:
@@ -172,18 +161,3 @@ def _all(path: Path) -> Iterator[Event]:
             continue
         except OSError as ex:
             raise unreadable(part, ex) from None
-
-
-def parse_since(text: str, now: datetime | None = None) -> datetime:
-    """`5m` or `90s` ago, or an ISO 8601 time, UTC unless it names another zone.
-
-    Raises:
-        FairlaneError: BAD_INPUT for anything else.
-    """
-    try:
-        if "-" not in text:
-            return (now or datetime.now(timezone.utc)) - timedelta(seconds=parse_time(text, "--since"))
-        at = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
-    except (ValueError, OverflowError) as ex:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"--since {text!r}: {ex}") from None
-    return at if at.tzinfo else at.replace(tzinfo=timezone.utc)

@@ -193,13 +193,11 @@ class LoopRow(_Row):
     switch: str
     connected: bool
     error: Mapping[str, str] | None
-    flows: int | None = None
-    flows_missed: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    "The whole row of its `status`."
+    "The whole row of its `status`, with what its program reports: `flows`."
 
     def to_json(self) -> dict[str, Any]:
-        """The row of its `status`, and the fields above."""
+        """The row of its `status`."""
         plain = super().to_json()
         return {**plain.pop("details"), **plain}
 

@@ -7,7 +7,6 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
@@ -23,19 +22,9 @@ LINGER_S = 10.0
 Point = TypeVar("Point")
 
 
-@dataclass
-class Pace:
-    """How long to wait until the next sample, by what the last ones cost."""
-
-    period_s: float
-    cpu_share: float = CPU_SHARE
-    _cost_s: float = 0.0
-
-    def next_sleep_s(self, cpu_s: float, elapsed_s: float) -> float:
-        """Seconds to sleep after a cycle that took `cpu_s` of a core, and `elapsed_s` in all before the sleep."""
-        # A moving average: one expensive cycle (the first) should not slow the ones after it.
-        self._cost_s = cpu_s if self._cost_s == 0.0 else 0.7 * self._cost_s + 0.3 * cpu_s
-        return max(0.0, max(self.period_s, self._cost_s / self.cpu_share) - elapsed_s)
+def pause_s(period_s: float, cpu_s: float, elapsed_s: float) -> float:
+    """Seconds to sleep after a cycle that took `cpu_s` of a core and `elapsed_s` in all: at CPU_SHARE of a core at most, at a period else."""
+    return max(0.0, max(period_s, cpu_s / CPU_SHARE) - elapsed_s)
 
 
 class Sampler(Generic[Point]):
@@ -54,7 +43,7 @@ class Sampler(Generic[Point]):
         """`shorten` makes of a snapshot its point of the history, which has `history_s` seconds."""
         self._source = source
         self._shorten = shorten
-        self._pace = Pace(period_s)
+        self._period_s = period_s
         self._history_s = history_s
         self._changed = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
@@ -90,7 +79,7 @@ class Sampler(Generic[Point]):
             began_s = time.monotonic()
             await self.sample()
             before_s, cpu_s = cpu_s, time.process_time()  # with what the viewers did since the sample before
-            await asyncio.sleep(self._pace.next_sleep_s(cpu_s - before_s, time.monotonic() - began_s))
+            await asyncio.sleep(pause_s(self._period_s, cpu_s - before_s, time.monotonic() - began_s))
 
     async def sample(self) -> None:
         """One snapshot now, into the history and to whoever waits."""

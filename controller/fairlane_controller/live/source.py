@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,8 +14,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.model import DeadRow, LoopRow, Snapshot
 from fairlane_controller.live.view import SwitchReader
 from fairlane_controller.state.ask import ask
-from fairlane_controller.state.run_state import TOPOLOGY, RunState, read_run_state
-from fairlane_controller.state.store import Stamp, Store
+from fairlane_controller.state.run_state import RunState, read_run_state
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.setup import endpoint_of
 
@@ -44,10 +42,7 @@ async def read_loop(folder: Path | None) -> LoopSample:
     if isinstance(status, BaseException):
         error = status if isinstance(status, FairlaneError) else FairlaneError(ErrorCode.INTERNAL, f"loop: {status}")
         return LoopSample(error=None if error.code is ErrorCode.NO_LOOP else error)
-    rows = tuple(
-        LoopRow(one["switch"], one["connected"], one.get("error"), one.get("flows"), one.get("flows_missed"), one)
-        for one in status
-    )
+    rows = tuple(LoopRow(one["switch"], one["connected"], one.get("error"), one) for one in status)
     found = LoopSample(rows)
     some: list[dict[str, Any]] = [] if isinstance(measured, BaseException) else measured  # not every loop has some
     for one in some:
@@ -70,11 +65,6 @@ class LiveTargets(Protocol):
         ...
 
 
-def by_name(targets: Iterable[LiveTargets]) -> dict[str, LiveTargets]:
-    """Targets by the names of their topologies; switches that belong to none are `-`."""
-    return {one.run.name if one.run else "-": one for one in targets}
-
-
 class LiveSource:
     """`async with LiveSource(targets) as source: await source.snapshot()`.
 
@@ -83,8 +73,6 @@ class LiveSource:
     """
 
     def __init__(self, targets: LiveTargets) -> None:
-        self._store = Store(targets.run.folder) if targets.run else None
-        self._stamp: Stamp | None = self._stamp_now()
         self._asking = asyncio.Lock()
         self._begin(targets.run, targets.endpoints)
 
@@ -140,25 +128,18 @@ class LiveSource:
 
         The addresses of one that ended stay, and its switches do not answer.
         """
-        stamp = self._stamp_now()
-        if self._run is None or stamp is None or stamp == self._stamp:
-            return stamp is not None
+        if self._run is None:
+            return False
         try:
             run = read_run_state(self._run.folder)
         except FairlaneError:
-            return True  # it went away meanwhile, or is about to be replaced
-        another_target, self._run, self._stamp = run.target != self._run.target, run, stamp
+            return False
+        another_target, self._run = run.target != self._run.target, run
         endpoints = {one.name: endpoint_of(one) for one in run.switches if one.name in self._readers}
         if another_target or any(self._readers[name].endpoint != one for name, one in endpoints.items()):
             await self.close()
             self._begin(run, endpoints.values())
         return True
-
-    def _stamp_now(self) -> Stamp | None:
-        """Another one when the document of the topology has changed; None where it cannot be read."""
-        with contextlib.suppress(FairlaneError):
-            return self._store.stamp(TOPOLOGY) if self._store is not None else None
-        return None
 
 
 def _dead_of(run: RunState) -> tuple[DeadRow, ...]:

@@ -6,40 +6,34 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import grp
 import json
 import os
-import socket
-import struct
 import traceback
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
 from fairlane_controller.documents import DocumentError, parse_json
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, bad_input
 from fairlane_controller.program.requests import checked
-from fairlane_controller.state.ask import MAX_MESSAGE_BYTES, READ_OPS, readers_group, too_long
+from fairlane_controller.state.ask import MAX_MESSAGE_BYTES, too_long
 from fairlane_controller.state.events import write_event
 
 MAX_RECEIVED_BYTES = 2 * MAX_MESSAGE_BYTES
 """Of requests that have come in part, of all clients together; beyond, the client that sends for longest gives way."""
 MAX_CLIENTS = 64
 """With more, the client that sends, or takes its answer, for longest gives way."""
-MAX_READ_BYTES = 1 << 16
-"""Of a request of who may only read; as Python's objects a text takes thirty times its size."""
 CLIENT_TIMEOUT_S = 60.0
 """For sending a request, and for taking its answer."""
 _CHUNK_BYTES = 1 << 16
 END_TIMEOUT_S = 15.0
 """How long requests may take back what they have begun when the loop ends."""
-_CREDENTIALS = struct.Struct("3i")
 
 Handler = Callable[[dict[str, Any]], Awaitable[Any]]
 
 
 class ControlServer:
-    """`async with ControlServer(path, handler)`: the owner of the process may change, a group may read."""
+    """`async with ControlServer(path, handler)`: the owner of the process and root may connect."""
 
     def __init__(self, path: Path, handler: Handler, *, client_timeout_s: float = CLIENT_TIMEOUT_S) -> None:
         self._path = path
@@ -61,12 +55,9 @@ class ControlServer:
         try:
             self._server = await asyncio.start_unix_server(self._serve, str(self._path))
         except OSError as ex:
-            raise FairlaneError(ErrorCode.BAD_FILE, f"cannot make the control socket {self._path}: {ex}") from None
+            raise bad_file(f"cannot make the control socket {self._path}: {ex}") from None
         finally:
             os.umask(mask)
-        with contextlib.suppress(KeyError, OSError):  # no such group, or not ours to give: nobody else reads
-            os.chown(self._path, -1, grp.getgrnam(readers_group()).gr_gid)
-            self._path.chmod(0o660)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -80,19 +71,17 @@ class ControlServer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One request of a client."""
         client = cast("asyncio.Task[Any]", asyncio.current_task())
-        may_change = _user_of(writer) in (0, os.geteuid())
         is_full = len(self._clients) >= MAX_CLIENTS
         if is_full and self._received:
             is_full = False
             self._end_oldest()
         self._clients[client] = writer
         try:
-            most = MAX_MESSAGE_BYTES if may_change else MAX_READ_BYTES
-            text = await asyncio.wait_for(self._receive(reader, client, most), self._client_timeout_s)
+            text = await asyncio.wait_for(self._receive(reader, client), self._client_timeout_s)
             if is_full:
                 text = _refusal(FairlaneError(ErrorCode.REFUSED, f"the control loop has {MAX_CLIENTS} clients already"))
             else:
-                text = await self._answer(text, may_change)
+                text = await self._answer(text)
             self._received[client] = 0
             writer.write(text)
             writer.close()
@@ -106,12 +95,12 @@ class ControlServer:
             self._received.pop(client, None)
             writer.close()
 
-    async def _receive(self, reader: asyncio.StreamReader, client: asyncio.Task[Any], most: int) -> bytes:
-        """The text of a request; of one of more than `most` bytes the rest is read, so that the client takes the answer, and not kept."""
+    async def _receive(self, reader: asyncio.StreamReader, client: asyncio.Task[Any]) -> bytes:
+        """The text of a request; of one of more than MAX_MESSAGE_BYTES the rest is read, so that the client takes the answer, and not kept."""
         received = bytearray()
         self._received[client] = 0
         while piece := await reader.read(_CHUNK_BYTES):
-            if len(received) > most:
+            if len(received) > MAX_MESSAGE_BYTES:
                 continue
             received += piece
             self._received[client] = len(received)
@@ -129,22 +118,18 @@ class ControlServer:
 
     async def ask(self, text: bytes) -> bytes:
         """A request of this process's own, as if it had come through the socket: by value, and in no context of the asker's."""
-        return await contextvars.Context().run(asyncio.create_task, self._answer(text, may_change=True))
+        return await contextvars.Context().run(asyncio.create_task, self._answer(text))
 
-    async def _answer(self, text: bytes, may_change: bool) -> bytes:
-        if not may_change and len(text) > MAX_READ_BYTES:
-            return _may_only_read(f"a request of more than {MAX_READ_BYTES} bytes")
+    async def _answer(self, text: bytes) -> bytes:
         if len(text) > MAX_MESSAGE_BYTES:
             return _refusal(too_long())
         try:
             async with self._parsing:
                 request = checked(await asyncio.to_thread(lambda: parse_json(text.decode("utf-8"))))
         except (DocumentError, UnicodeDecodeError) as ex:
-            return _refusal(FairlaneError(ErrorCode.BAD_INPUT, f"a request must be a JSON object in UTF-8: {ex}"))
+            return _refusal(bad_input(f"a request must be a JSON object in UTF-8: {ex}"))
         except FairlaneError as ex:
             return _refusal(ex)
-        if not may_change and request["op"] not in READ_OPS:
-            return _may_only_read(request["op"])
         task = asyncio.create_task(self._carry_out(request))  # to its end, whether or not its client waits
         self._requests.add(task)
         task.add_done_callback(self._requests.discard)
@@ -166,12 +151,6 @@ def _refusal(problem: FairlaneError) -> bytes:
     return json.dumps({"ok": False, "error": problem.to_json()}).encode()
 
 
-def _may_only_read(what: str) -> bytes:
-    return _refusal(
-        FairlaneError(ErrorCode.NOT_PRIMARY, f"{what}: members of the group may read only: run this as root")
-    )
-
-
 async def _end(tasks: Iterable[asyncio.Task[Any]]) -> None:
     """Cancel tasks, and wait until they have ended."""
     ended = [*tasks]
@@ -179,9 +158,3 @@ async def _end(tasks: Iterable[asyncio.Task[Any]]) -> None:
         task.cancel()
     if ended:
         await asyncio.wait(ended, timeout=END_TIMEOUT_S)
-
-
-def _user_of(writer: asyncio.StreamWriter) -> int:
-    """The user at the other end, as the kernel knows it (unix(7), SO_PEERCRED)."""
-    end: socket.socket = writer.get_extra_info("socket")
-    return _CREDENTIALS.unpack(end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]

@@ -8,31 +8,24 @@ writer's, until somebody else comes, and is refused where a loop of ours runs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop.agent import SwitchAgent
-from fairlane_controller.loop.run import LoopTarget, report_ready, run_until_signal, topology_of
+from fairlane_controller.loop.run import LoopTarget, run_until_signal, topology_of
 from fairlane_controller.state.ask import loop_runs
 from fairlane_controller.state.events import EventLog
 
 
-async def run_dry(targets: Iterable[LoopTarget], on_ready: Callable[[], None]) -> None:
-    """Dry runs of all targets until SIGTERM or SIGINT; `on_ready` when each switch was read for the first time."""
-    agents: list[SwitchAgent] = []
-    logs: list[EventLog] = []
-    for target in targets:
-        topology = topology_of(target)
-        if target.folder is not None and loop_runs(target.folder):
-            problem = f"a loop runs in {target.folder}, and reports what it decides: `fairlane log --event decision`"
-            raise FairlaneError(ErrorCode.LOOP_RUNNING, f"{problem}; --dry-run is for a topology without one")
-        log = EventLog(target.log_path, frequent=target.program.frequent_events, dry_run=True)
-        logs.append(log)
-        for endpoint, state in target.switches():
-            agents.append(SwitchAgent(endpoint, topology, log, state=state, dry_run=True))
-    ready = report_ready([agent.ready for agent in agents], on_ready)
+async def run_dry(target: LoopTarget, on_ready: Callable[[], None]) -> None:
+    """Dry run of a target until SIGTERM or SIGINT; `on_ready` when each switch was read for the first time."""
+    topology = topology_of(target)
+    if target.folder is not None and loop_runs(target.folder):
+        problem = f"a loop runs in {target.folder}, and reports what it decides: `fairlane log --event decision`"
+        raise FairlaneError(ErrorCode.LOOP_RUNNING, f"{problem}; --dry-run is for a topology without one")
+    log = EventLog(target.log_path, frequent=target.program.frequent_events, dry_run=True)
+    agents = [SwitchAgent(endpoint, topology, log, state=state, dry_run=True) for endpoint, state in target.switches()]
     try:
-        await run_until_signal(asyncio.gather(ready, *(agent.run() for agent in agents)))
+        await run_until_signal(agents, asyncio.gather(*(agent.run() for agent in agents)), on_ready)
     finally:
-        for log in logs:
-            log.close()
+        log.close()

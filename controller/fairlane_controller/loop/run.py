@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process `fairlane run`: one loop per running topology, one agent per switch, one primary and at most one backup."""
+"""The process `fairlane run`: the loop of a topology, one agent per switch, one primary and at most one backup."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from finsy import GRPCStatusCode
 from fairlane_controller.config.model import LoopConfig, loop_model
 from fairlane_controller.config.reload import OPS as CONFIG_OPS
 from fairlane_controller.config.reload import ConfigService
-from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name, unknown_name
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input, find_by_name, unknown_name
 from fairlane_controller.history.undo import settle, settle_at_start
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.control import ControlServer
@@ -29,7 +29,6 @@ from fairlane_controller.state.ask import BACKUP_SOCKET_FILE, SOCKET_FILE
 from fairlane_controller.state.events import EVENTS_FILE, EventLog
 from fairlane_controller.state.locks import change_lock
 from fairlane_controller.state.run_state import RunState, SwitchState
-from fairlane_controller.switch.changeset import write_plain
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.faults import Refusal
 from fairlane_controller.switch.setup import endpoint_of
@@ -56,8 +55,6 @@ class LoopTarget:
     "`[loop]`; None: as in the program's own defaults."
     probes: bool = True
     "Whether the links behind managed ports are probed for their delay."
-    event_log: Path | None = None
-    "Where events go; `controller-events.jsonl` in the run-state folder unless given."
 
     @property
     def folder(self) -> Path | None:
@@ -67,7 +64,7 @@ class LoopTarget:
     @property
     def log_path(self) -> Path | None:
         """Where its events go; None: nowhere."""
-        return self.event_log or (self.folder / EVENTS_FILE if self.folder else None)
+        return self.folder / EVENTS_FILE if self.folder else None
 
     def switches(self) -> list[tuple[Endpoint, SwitchState | None]]:
         """Every switch with what the run state says of it."""
@@ -80,7 +77,7 @@ def topology_of(target: LoopTarget) -> TopologyControl:
     """What the target's program does at run time. Raises BAD_INPUT when it needs no loop, BAD_FILE."""
     control = target.program.topology_control()
     if control is None:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"the program {target.program.name} needs no control loop")
+        raise bad_input(f"the program {target.program.name} needs no control loop")
     topology = control(target.run, probes=target.probes)
     if target.loop_config is not None:
         topology.use_loop(target.loop_config)
@@ -228,16 +225,13 @@ class TopologyLoop:
         """`table_write`: the loop is the primary, so it writes what others want; then it goes on from what the switch has.
 
         Returns:
-            With `each`, which writes all that the switch takes: what it refused, by index.
+            What the switch refused, by index; it has the rest.
         """
         agent = find_by_name("switch", str(request["switch"]), self.agents)
         updates: list[dict[str, Any]] = request["updates"]
         self._topology.refresh(self._controls)
 
         async def write(client: SwitchClient) -> dict[int, Refusal]:
-            if not request.get("each"):
-                await write_plain(client, updates)
-                return {}
             refused = await client.write_each_with_reasons(updates_of(updates))
             return await put_over(client, updates, refused) if request.get("put") and refused else refused
 
@@ -270,40 +264,31 @@ class TopologyLoop:
         self._role.close()
 
 
-async def report_ready(events: Iterable[asyncio.Event], on_ready: Callable[[], None]) -> None:
-    """Call `on_ready` when all events are set; what is away delays it READY_TIMEOUT_S at most."""
-    with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
-        await asyncio.wait_for(asyncio.gather(*(event.wait() for event in events)), READY_TIMEOUT_S)
-    on_ready()
+async def run_until_signal(agents: Collection[SwitchAgent], work: Awaitable[Any], on_ready: Callable[[], None]) -> None:
+    """Wait for the work; SIGTERM and SIGINT cancel it. Call `on_ready` when all agents are ready, READY_TIMEOUT_S from now at the latest."""
 
+    async def report_ready() -> None:
+        with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*(agent.ready.wait() for agent in agents)), READY_TIMEOUT_S)
+        on_ready()
 
-async def run_until_signal(everything: asyncio.Future[Any]) -> None:
-    """Wait for it; SIGTERM and SIGINT cancel it."""
-    running = asyncio.get_running_loop()
+    everything = asyncio.gather(report_ready(), work)
     for number in (signal.SIGTERM, signal.SIGINT):
-        running.add_signal_handler(number, everything.cancel)
+        asyncio.get_running_loop().add_signal_handler(number, everything.cancel)
     with contextlib.suppress(asyncio.CancelledError):
         await everything
 
 
-async def run_loops(targets: Sequence[LoopTarget], on_ready: Callable[[], None], *, backup: bool = False) -> None:
-    """Run the loops of all targets until SIGTERM or SIGINT.
+async def run_loop(target: LoopTarget, on_ready: Callable[[], None], *, backup: bool = False) -> None:
+    """Run the loop of a target until SIGTERM or SIGINT.
 
     Args:
-        targets: what each loop controls.
+        target: what the loop controls.
         on_ready: called once, when every switch was taken over (by the backup: is observed), or could not be in READY_TIMEOUT_S.
         backup: see `FolderRole`.
 
     Raises:
         FairlaneError: LOOP_RUNNING, BAD_FILE, before anything was begun.
     """
-    loops: list[TopologyLoop] = []
-    try:
-        for target in targets:
-            loops.append(TopologyLoop(target, backup=backup))
-    except BaseException:
-        for loop in loops:
-            loop.close()
-        raise
-    ready = report_ready([agent.ready for loop in loops for agent in loop.agents.values()], on_ready)
-    await run_until_signal(asyncio.gather(ready, *(loop.run() for loop in loops)))
+    loop = TopologyLoop(target, backup=backup)
+    await run_until_signal(loop.agents.values(), loop.run(), on_ready)

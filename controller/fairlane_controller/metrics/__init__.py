@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prometheus metrics of running topologies: `exporter` makes families of snapshots, and serves them on its own or beside the control loop."""
+"""Prometheus metrics of a running topology: `exporter` makes families of snapshots, and serves them on its own or beside the control loop."""

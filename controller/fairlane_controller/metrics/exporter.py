@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The endpoint `/metrics`: a scrape takes a snapshot of each topology; rates are over the time since the scrape before."""
+"""The endpoint `/metrics`: a scrape takes a snapshot of the topology; rates are over the time since the scrape before."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
@@ -16,13 +15,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from fairlane_controller.live.events import Event, EventTail
 from fairlane_controller.live.model import PORT_COLUMNS, PortRow, Snapshot
 from fairlane_controller.live.source import LiveSource, LiveTargets
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.reasons import reasons_of
 from fairlane_controller.program.rows import GOODPUT, Column
-from fairlane_controller.state.events import EVENTS_FILE
 from fairlane_controller.web.server import Listen, make_app, served
 
 OBJECTS_MAX = 50
@@ -41,8 +38,6 @@ CORE_METRICS: dict[str, tuple[tuple[str, ...], str]] = {
     "fairlane_loop_dry_run": ((), "1 when the loop writes nothing."),
     "fairlane_loop_flows": (("switch",), "Flow entries that the loop maintains."),
     "fairlane_loop_flows_missed_total": (("switch",), "New flows that found no free slot."),
-    "fairlane_loop_writes_total": (_PORT, "Thresholds and weights that the loop has written, by its event log."),
-    "fairlane_loop_events_total": (("event",), "Lines of the loop's event log: decisions, changes, faults."),
 }
 """Labels after `topology`, which all have, and meaning."""
 
@@ -73,34 +68,22 @@ def metrics_of(programs: Iterable[Program]) -> dict[str, Metric]:
 
 
 Labels = tuple[object, ...]
-Counts = Counter[tuple[str, Labels]]
-"""By metric and labels."""
-
-
-def count_events(events: Iterable[Event], counts: Counts) -> None:
-    """Add events of a log; what a dry run only would have written is no write."""
-    for event in events:
-        name, written = str(event["event"]), event.get("written", 1)
-        counts["fairlane_loop_events_total", (name,)] += 1
-        if name in ("threshold", "tuned") and not event.get("dry_run") and isinstance(written, int):
-            counts["fairlane_loop_writes_total", (event.get("switch", ""), event.get("port", ""))] += written
 
 
 @dataclass(frozen=True)
 class Scrape(Collector):
     """What prometheus_client asks for the families of one scrape."""
 
-    topologies: Mapping[str, tuple[Snapshot, Counts]]
+    snapshot: Snapshot
 
     def collect(self) -> Iterator[Metric]:
         """Every family that has a series."""
-        programs = (one for snapshot, _ in self.topologies.values() for one in snapshot.programs.values())
-        families: dict[str, Any] = {**metrics_of(programs)}
-        for topology, (snapshot, counts) in self.topologies.items():
-            for name, labels, value in (*((*key, count) for key, count in counts.items()), *samples(snapshot)):
-                if value is not None:
-                    texts = ("" if label is None else str(label) for label in (topology, *labels))
-                    families[name].add_metric(tuple(texts), float(value))
+        families: dict[str, Any] = {**metrics_of(self.snapshot.programs.values())}
+        topology = self.snapshot.topology or "-"
+        for name, labels, value in samples(self.snapshot):
+            if value is not None:
+                texts = ("" if label is None else str(label) for label in (topology, *labels))
+                families[name].add_metric(tuple(texts), float(value))
         yield from (family for family in families.values() if family.samples)
 
 
@@ -129,8 +112,8 @@ def samples(snapshot: Snapshot) -> Iterator[Sample]:
         yield "fairlane_loop_dry_run", (), any(row.details.get("dry_run") for row in snapshot.loop)
     for row in snapshot.loop or ():
         yield "fairlane_loop_primary", (row.switch,), row.connected and row.error is None
-        yield "fairlane_loop_flows", (row.switch,), row.flows
-        yield "fairlane_loop_flows_missed_total", (row.switch,), row.flows_missed
+        yield "fairlane_loop_flows", (row.switch,), row.details.get("flows")
+        yield "fairlane_loop_flows_missed_total", (row.switch,), row.details.get("flows_missed")
 
 
 def _columns(kind: str, columns: Iterable[Column], labels: Labels, values: Mapping[str, Any]) -> Iterator[Sample]:
@@ -165,38 +148,15 @@ def _port(snapshot: Snapshot, port: PortRow) -> Iterator[Sample]:
 
 FIRST_INTERVAL_S = 0.5
 """Before the first scrape's second snapshot, so that it has rates."""
-MAX_LOG_READ_BYTES = 32 * 1024 * 1024
-"""How much of an event log is counted when the exporter starts."""
-
-Finder = Callable[[], dict[str, LiveTargets]]
-
-
-@dataclass
-class _Topology:
-    source: LiveSource
-    tail: EventTail
-    counts: Counts = field(default_factory=Counter[tuple[str, Labels]])
-    snapshot: Snapshot | None = None
-
-    async def read(self) -> tuple[Snapshot, Counts]:
-        if self.snapshot is None:
-            await self.source.snapshot()
-            await asyncio.sleep(FIRST_INTERVAL_S)
-        self.snapshot = await self.source.snapshot()
-        while events := await asyncio.to_thread(self.tail.new):
-            count_events(events, self.counts)
-        return self.snapshot, self.counts
 
 
 class Exporter:
-    """Serves the metrics of the topologies that there are at each scrape."""
+    """Serves the metrics of a topology."""
 
-    def __init__(self, find: Finder, listen: Listen, event_log: Path | None = None) -> None:
-        """`find` gives the topologies by name; `event_log`: where the loop writes, if not into the run-state folder."""
-        self._find = find
-        self._event_log = event_log
+    def __init__(self, targets: LiveTargets, listen: Listen) -> None:
         self._listen = listen
-        self._topologies: dict[str, _Topology] = {}
+        self._source = LiveSource(targets)
+        self._has_rates = False
         self._scraping = asyncio.Lock()
 
     def app(self) -> web.Application:
@@ -218,25 +178,18 @@ class Exporter:
 
     async def _scrape(self) -> Scrape:
         async with self._scraping:
-            there = self._find()
-            for name in self._topologies.keys() - there.keys():
-                await self._topologies.pop(name).source.close()
-            for name, targets in there.items():
-                if name not in self._topologies:
-                    log = self._event_log or (targets.run.folder / EVENTS_FILE if targets.run else None)
-                    tail = EventTail(log, 1 << 30, MAX_LOG_READ_BYTES)
-                    self._topologies[name] = _Topology(LiveSource(targets), tail)
-            read = await asyncio.gather(*(one.read() for one in self._topologies.values()))
-            return Scrape(dict(zip(self._topologies, read, strict=True)))
+            if not self._has_rates:
+                await self._source.snapshot()
+                await asyncio.sleep(FIRST_INTERVAL_S)
+                self._has_rates = True
+            return Scrape(await self._source.snapshot())
 
     async def close(self) -> None:
         """End all connections."""
-        await asyncio.gather(*(one.source.close() for one in self._topologies.values()))
+        await self._source.close()
 
 
-async def beside(
-    work: Coroutine[Any, Any, None], find: Finder, listen: Listen | None, event_log: Path | None = None
-) -> None:
+async def beside(work: Coroutine[Any, Any, None], targets: LiveTargets, listen: Listen | None) -> None:
     """Do `work` with the endpoint beside it; without `listen` the work alone.
 
     Raises:
@@ -246,7 +199,7 @@ async def beside(
         await work
         return
     try:
-        async with served(Exporter(find, listen, event_log).app(), listen):
+        async with served(Exporter(targets, listen).app(), listen):
             await work
     finally:
         work.close()

@@ -27,13 +27,12 @@ class Request(Strict):
 
 
 class _TableWrite(Request):
-    """`table_write`: entities, all or none, or `each` that the switch takes."""
+    """`table_write`: each entity that the switch takes."""
 
     switch: str
     updates: Annotated[list[Update], Field(max_length=MAX_UPDATES)]
-    each: bool = False
     put: bool = False
-    "With `each`: an entity that is there is modified, one that is not there is inserted, whatever the update says."
+    "An entity that is there is modified, one that is not there is inserted, whatever the update says."
     command: str = ""
     "The command that asks, for the event log."
 

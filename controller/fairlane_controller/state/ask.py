@@ -2,15 +2,13 @@
 """Asking a running loop through its control socket: a JSON object each way, up to the end of the stream; one request a connection.
 
 Requests (`program/requests.py`) have an `op`; one that changes something is carried out to its end also when the client has gone. Answers: `{"ok": true, "result": …}` or
-`{"ok": false, "error": {"code", "message"}}`. The owner of the process and root may ask for everything, other members of the
-socket's group for `READ_OPS` only. The other end is `loop/control.py`.
+`{"ok": false, "error": {"code", "message"}}`. The owner of the process and root may ask. The other end is `loop/control.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import socket
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
@@ -25,22 +23,12 @@ BACKUP_SOCKET_FILE = "controller-backup.sock"
 ANSWER_TIMEOUT_S = 20.0
 MAX_MESSAGE_BYTES = 64 << 20
 """Of a request: 4,096 VCs take 2 MiB."""
-GROUP_VARIABLE = "FAIRLANE_GROUP"
-"""Environment variable with the name of the group whose members may read."""
-DEFAULT_GROUP = "fairlane"
-READ_OPS = ("status", "measure", "loop_options")
-"""Requests that change nothing."""
 
 Asker = Callable[[bytes], Awaitable[bytes]]
 """The text of a request to the text of its answer."""
 
 own_loop: ContextVar[tuple[Path, Asker] | None] = ContextVar("own_loop", default=None)
 """The loop that works in this context, and its folder: it asks itself without a connection, which clients could keep from it."""
-
-
-def readers_group() -> str:
-    """The group whose members may ask a loop for what it measures and decides."""
-    return os.environ.get(GROUP_VARIABLE) or DEFAULT_GROUP
 
 
 def too_long() -> FairlaneError:
@@ -112,8 +100,5 @@ def loop_runs(folder: Path) -> bool:
 
 def _other_users(folder: Path) -> FairlaneError:
     """Going on without the loop would take its role of the primary away."""
-    return FairlaneError(
-        ErrorCode.LOOP_RUNNING,
-        f"the control socket of {folder} belongs to another user: run this as root "
-        f"(members of the group {readers_group()!r} may read)",
-    )
+    text = f"the control socket of {folder} belongs to another user: run this as root"
+    return FairlaneError(ErrorCode.LOOP_RUNNING, text)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import FairlaneError, bad_file
 
 
 def read_text(path: Path) -> str:
@@ -16,12 +16,12 @@ def read_text(path: Path) -> str:
     except OSError as ex:
         raise unreadable(path, ex) from None
     except UnicodeDecodeError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: not UTF-8 text: {ex}") from None
+        raise bad_file(f"{path}: not UTF-8 text: {ex}") from None
 
 
 def unreadable(path: Path, problem: OSError) -> FairlaneError:
     """BAD_FILE; it says who may read the file."""
-    return FairlaneError(ErrorCode.BAD_FILE, f"cannot read {path}: {reason(problem)}")
+    return bad_file(f"cannot read {path}: {reason(problem)}")
 
 
 def reason(problem: OSError) -> str:

@@ -13,15 +13,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any, Literal
+from typing import Any
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.state.locks import ChangeLock
 from fairlane_controller.state.store import Store
 
 Plain = dict[str, Any]
-Kind = Literal["change", "undo", "redo", "elsewhere"]
-"""`elsewhere`: a change of something that no undo takes back (a link, a host); recorded so that `undo` can say that it passes over it."""
 
 
 @dataclass
@@ -36,9 +34,8 @@ class Intent:
     "What takes it back (`history/steps.py`), in the order in which it is applied."
     note: str = ""
     "What cannot be taken back, in words."
-    kind: Kind = "change"
     of: int | None = None
-    "The change that this one undoes or makes again."
+    "The change that this one undoes."
     number: int | None = None
     "Of the journal, once something was announced."
     before: dict[str, Any] = field(default_factory=lambda: dict[str, Any]())
@@ -90,14 +87,14 @@ class Intent:
     def record(self) -> Plain:
         """As the journal has it."""
         now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-        record: Plain = {"time": now, "command": self.command, "kind": self.kind, "undo": list(self.undo)}
+        record: Plain = {"time": now, "command": self.command, "undo": list(self.undo)}
         return {**record, "of": self.of, "note": self.note}
 
     async def keep(self, documents: Mapping[str, Any] | None = None) -> None:
         """The change was made: the journal has it, unless it has neither an undo nor a note; and `documents` are put. Raises BAD_FILE."""
         if self.lock is None:
             return
-        has_content = bool(self.undo or self.note) or self.kind != "change"
+        has_content = bool(self.undo or self.note) or self.of is not None
         recorded = self._recorded or {}
         if has_content and (documents or recorded.get("undo") != self.undo or recorded.get("note") != self.note):
             with Store(self.lock.folder) as store:

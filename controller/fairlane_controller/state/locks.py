@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file
 
 LOOP_LOCK_FILE = "controller.lock"
 "Held by the primary."
@@ -33,7 +33,7 @@ def take_lock(folder: Path, name: str, *, keep_text: bool = False, **holder: Any
     try:
         file = (folder / name).open("a+", encoding="utf-8")
     except OSError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write to {folder}: {ex.strerror}") from None
+        raise bad_file(f"cannot write to {folder}: {ex.strerror}") from None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -83,7 +83,7 @@ class ChangeLock:
             _write_holder(self._file, change=number)
         except OSError as ex:
             text = f"cannot write {self.folder / CHANGE_LOCK_FILE}: {ex.strerror}; nothing was changed"
-            raise FairlaneError(ErrorCode.BAD_FILE, text) from None
+            raise bad_file(text) from None
         self.unfinished = number
 
     def end(self) -> None:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from fairlane_controller.documents import is_file
-from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name, unknown_name
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, find_by_name, unknown_name
 from fairlane_controller.problems import bad_config, describe
 from fairlane_controller.state.processes import OwnedProcess
 from fairlane_controller.state.store import STATE_FILE, Store
@@ -222,7 +222,7 @@ def read_topology(folder: Path) -> dict[str, Any]:
     if data is None:
         raise FairlaneError(ErrorCode.NO_TOPOLOGY, f"no topology runs in {folder}: there is no {STATE_FILE} of one")
     if not isinstance(data, dict):
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{folder / STATE_FILE}: {TOPOLOGY}: must be a JSON object")
+        raise bad_file(f"{folder / STATE_FILE}: {TOPOLOGY}: must be a JSON object")
     return cast("dict[str, Any]", data)
 
 
@@ -266,5 +266,5 @@ def read_run_state(folder: Path) -> RunState:
     names = [s.name for s in state.switches]
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: /switches: the name {twice[0]!r} occurs twice")
+        raise bad_file(f"{path}: /switches: the name {twice[0]!r} occurs twice")
     return state

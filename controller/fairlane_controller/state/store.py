@@ -16,13 +16,13 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from fairlane_controller.documents import DocumentError, parse_json
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file
 from fairlane_controller.state.files import reason
 
 STATE_FILE = "state.db"
@@ -94,12 +94,6 @@ class Store:
         """Replace documents, all or none."""
         with self._writing() as connection:
             _put(connection, documents)
-
-    def update(self, name: str, change: Callable[[Any], Any]) -> None:
-        """Replace a document by the result of `change`, atomically: no other writer comes in between."""
-        with self._writing() as connection:
-            row = connection.execute("SELECT value FROM documents WHERE name = ?", (name,)).fetchone()
-            _put(connection, {name: change(None if row is None or row[0] is None else self._parsed(name, *row))})
 
     def stamp(self, prefix: str = "") -> Stamp:
         """Another value after each change of a document whose name begins with `prefix`."""
@@ -204,7 +198,7 @@ class Store:
             if "locked" in text:
                 busy = f"{self.path}: another process was writing for {BUSY_TIMEOUT_S:g} s"
                 raise FairlaneError(ErrorCode.TIMED_OUT, busy) from None
-            raise FairlaneError(ErrorCode.BAD_FILE, f"cannot {verb} {self.path}: {self._reason(text, verb)}") from None
+            raise bad_file(f"cannot {verb} {self.path}: {self._reason(text, verb)}") from None
 
     def _reason(self, text: str, verb: str) -> str:
         assert self.path is not None
@@ -226,7 +220,7 @@ class Store:
                 raise DocumentError("it is no text")
             return parse_json(text)
         except DocumentError as ex:
-            raise FairlaneError(ErrorCode.BAD_FILE, f"{self.path}: {name[:80]}: {ex}") from None
+            raise bad_file(f"{self.path}: {name[:80]}: {ex}") from None
 
 
 def _put(connection: sqlite3.Connection, documents: Documents) -> None:

@@ -234,10 +234,3 @@ async def plan_plain(client: SwitchClient, updates: Sequence[Plain]) -> list[Ent
     checked = plain_updates(updates_of(updates), client.switch.p4info)
     current = await read_current(client, [client.canonical(entity_of_plain(one)) for one in checked])
     return entity_changes(client, current, checked)
-
-
-async def write_plain(client: SwitchClient, updates: Sequence[Plain]) -> ChangeSet:
-    """Plain updates into one switch, all or nothing; what they changed. Raises BAD_INPUT for updates that the P4Info refuses."""
-    change = ChangeSet({client.endpoint.name: await plan_plain(client, updates)})
-    await apply(change, {client.endpoint.name: client})
-    return change
