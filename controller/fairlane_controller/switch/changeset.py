@@ -29,7 +29,7 @@ from fairlane_controller.switch.entities import (
     same_entity,
 )
 from fairlane_controller.switch.faults import Refusal, refused
-from fairlane_controller.switch.updates import Plain, entity_of_plain, plain_change, plain_updates, updates_of
+from fairlane_controller.switch.updates import Plain, entity_of_plain, plain_change
 
 BATCH_UPDATES = 5_000
 """More than this goes in several batches, so that no message exceeds gRPC's 4 MB."""
@@ -116,7 +116,7 @@ class _Sent:
             return await asyncio.wait_for(self._take_back(), TAKE_BACK_TIMEOUT_S)
         except FairlaneError as ex:
             return ex.message
-        except (TimeoutError, asyncio.TimeoutError):
+        except asyncio.TimeoutError:
             return f"no answer within {TAKE_BACK_TIMEOUT_S:g} s"
 
     async def _take_back(self) -> str:
@@ -231,9 +231,8 @@ async def put_entries(client: SwitchClient, entries: Iterable[P4TableEntry]) -> 
 
 async def plan_plain(client: SwitchClient, updates: Sequence[Plain]) -> list[EntityChange]:
     """The changes that plain updates mean on a switch as it is now. Raises BAD_INPUT for updates that the P4Info refuses."""
-    checked = plain_updates(updates_of(updates), client.switch.p4info)
-    current = await read_current(client, [client.canonical(entity_of_plain(one)) for one in checked])
-    return entity_changes(client, current, checked)
+    current = await read_current(client, [client.canonical(entity_of_plain(one)) for one in updates])
+    return entity_changes(client, current, updates)
 
 
 async def write_plain(client: SwitchClient, updates: Sequence[Plain]) -> ChangeSet:

@@ -210,7 +210,7 @@ class SwitchClient:
             await asyncio.wait_for(switch.__aenter__(), timeout_s)
         except P4ClientError as ex:
             raise translate(ex, str(self.endpoint)) from None
-        except (TimeoutError, asyncio.TimeoutError):
+        except asyncio.TimeoutError:
             raise self._unreachable(f"does not answer within {self._handshake_timeout_s:g} s") from None
         except (RuntimeError, ValueError, AssertionError) as ex:  # finsy's words for a broken handshake
             raise self._unreachable(f"has broken the handshake: {ex}") from None

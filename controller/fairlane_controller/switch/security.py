@@ -111,7 +111,7 @@ class Endpoint:
                 first = await asyncio.wait_for(reader.read(1), limit_s)
             finally:
                 writer.transport.abort()
-        except (TimeoutError, asyncio.TimeoutError):
+        except asyncio.TimeoutError:
             raise self._unreachable(f"does not answer within {limit_s:.2g} s") from None
         except ssl.SSLError as ex:
             raise self._tls_failed(_explain(ex, host, self.tls)) from None
