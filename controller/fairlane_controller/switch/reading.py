@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from finsy import GRPCStatusCode, P4ClientError, P4CounterData, P4CounterEntry, P4RegisterEntry, P4TableEntry
 from finsy.p4entity import P4Entity
@@ -143,11 +143,9 @@ class BatchReading:
         entities = list(wanted.values())
         try:
             for start in range(0, len(entities), CELLS_A_READ):
-                found: list[Any] = await self._client.read_all(
-                    entities[start : start + CELLS_A_READ], self._on_progress
-                )
-                for entity in found:
-                    kind: Any = type(entity)
+                found = await self._client.read_all(entities[start : start + CELLS_A_READ], self._on_progress)
+                for entity in cast("list[Any]", found):
+                    kind = cast("type[P4Entity]", type(entity))
                     named, empty = _KINDS[kind]
                     if kind is P4TableEntry:
                         read[kind, entity.table_id, -1].append(entity)
