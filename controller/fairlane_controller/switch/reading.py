@@ -143,8 +143,7 @@ class BatchReading:
         entities = list(wanted.values())
         try:
             for start in range(0, len(entities), CELLS_A_READ):
-                found = await self._client.read_all(entities[start : start + CELLS_A_READ], self._on_progress)
-                for entity in cast("list[Any]", found):
+                for entity in await self._client.read_all(entities[start : start + CELLS_A_READ], self._on_progress):
                     kind = cast("type[P4Entity]", type(entity))
                     named, empty = _KINDS[kind]
                     if kind is P4TableEntry:
