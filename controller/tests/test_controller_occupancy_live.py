@@ -7,6 +7,7 @@ import asyncio
 
 import pytest
 from fairlane_controller.switch.client import Endpoint, SwitchClient
+from finsy import P4TableEntry
 from live_switch import LiveSwitch, wait_until
 
 
@@ -19,8 +20,8 @@ def key_of(switch: LiveSwitch) -> list[int]:
     async def read() -> list[int]:
         endpoint = Endpoint("s1", f"127.0.0.1:{switch.grpc_port}", 1)
         async with SwitchClient(endpoint) as client:
-            action = await client.read_default("hash_key")
-        return [] if action is None else [int(word) for word in action.args.values()]
+            (entry,) = await client.read_entities([P4TableEntry("hash_key", is_default_action=True)])
+        return [] if entry.action is None else [int(word) for word in entry.action.args.values()]
 
     return asyncio.run(read())
 

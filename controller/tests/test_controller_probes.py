@@ -203,7 +203,7 @@ def test_after_a_change_of_delay_the_probes_stand_for_acks_that_are_still_to_com
     play(meter, 0.0, 10.0, 0.004, 0.007)
     play(meter, 10.0, 11.0, 0.2, None)
     (change,) = changes
-    assert change.why == "τ was 2 ms and is 100 ms: 4 probes in a row say so"
+    assert change.why == "τ was 2 ms and is 100 ms: 4 observations in a row say so"
     assert change.to_json() == pytest.approx({"what": "delay", "before_s": 0.002, "after_s": 0.1, "count": 4}, abs=1e-5)
     got = meter.measurement(11.0)
     assert got.t_res_s is not None

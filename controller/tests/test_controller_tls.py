@@ -209,7 +209,8 @@ def test_files_that_cannot_be_used_are_named(certs: Path, tmp_path: Path) -> Non
     for tls, said in (
         (TlsFiles(tmp_path / "no.pem"), "no.pem cannot be used: no such file"),
         (TlsFiles(nothing), f"the CA {nothing} cannot be used"),
-        (TlsFiles(mine / "ca.pem", mine / "controller.pem"), "certificate and key belong together"),
+        (TlsFiles(mine / "ca.pem", mine / "controller.pem"), "controller.pem with the key None cannot be used"),
+        (TlsFiles(mine / "ca.pem", None, mine / "controller.key"), "the certificate None with the key"),
         (TlsFiles(mine / "ca.pem", mine / "controller.pem", mine / "observer.key"), "key values mismatch"),
     ):
         with pytest.raises(FairlaneError, match="TLS: ") as caught:

@@ -105,7 +105,7 @@ class GnmiPorts(PortsClient):
             silent = " does not answer" if code is ErrorCode.SWITCH_UNREACHABLE else ""
             message = f"{self.endpoint}{silent}: {ex.message or 'it serves no gNMI'}"
             raise FairlaneError(code, message) from None
-        except (TimeoutError, asyncio.TimeoutError):
+        except asyncio.TimeoutError:
             raise FairlaneError(
                 ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer within {TIMEOUT_S:g} s"
             ) from None
@@ -158,11 +158,11 @@ def set_of(interface: str, change: PortChange) -> tuple[list[tuple[GNMIPath, GNM
     updates: list[tuple[GNMIPath, GNMISetValueType]] = []
     deletes: list[GNMIPath] = []
     for name, option in change.options.items():
-        value = getattr(change, name)
+        value, path = getattr(change, name), _path_of(option.path, interface)
         if value == 0 and option.may_be_unlimited:
-            deletes.append(_path_of(option.path, interface))
+            deletes.append(path)
         elif value is not None:
-            updates.append((_path_of(option.path, interface), value))
+            updates.append((path, value))
     for queue, weight in change.weights.items():
         updates.append((_path_of(_WEIGHT_PATH, interface).set("input", id=queue), weight))
     return updates, deletes

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, TypeVar
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
+from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name, out_of_range
 from fairlane_controller.units import format_rate
 
 SCHEDULERS = ("strict", "wrr", "drr", "calendar", "fq")
@@ -176,10 +176,9 @@ class PortChange(PortOptions):
 
     @classmethod
     def from_values(cls, data: Mapping[str, Any]) -> PortChange:
-        """The inverse of `values_by_name`; BAD_INPUT for an unknown name."""
-        names = [*cls.options, "weights"]
-        if unknown := data.keys() - set(names):
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"a port has no {min(unknown)!r}; it has {', '.join(names)}")
+        """The inverse of `values_by_name`; UNKNOWN_NAME."""
+        for name in data:
+            find_by_name("setting of a port", name, {**cls.options, "weights": None})
         weights = {int(queue): int(weight) for queue, weight in data.get("weights", {}).items()}
         values: dict[str, Any] = {**data, "weights": weights}
         return cls(**values)

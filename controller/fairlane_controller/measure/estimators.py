@@ -41,11 +41,7 @@ class Shift:
 What = Literal["rate", "delay", "path"]
 """`rate`: BW, of the port's reports; `delay`: τ, of its probes; `path`: T_res, of TCP's ACKs, link and all behind it."""
 
-_TEXTS = {
-    "rate": ("BW", "reports of the busy port"),
-    "delay": ("τ", "probes"),
-    "path": ("T_res", "ACKs that were timed"),
-}
+_SYMBOLS = {"rate": "BW", "delay": "τ", "path": "T_res"}
 
 
 @dataclass(frozen=True)
@@ -57,11 +53,11 @@ class LinkChange(Shift):
     @property
     def why(self) -> str:
         """One sentence for the event log."""
-        (symbol, evidence), is_rate = _TEXTS[self.what], self.what == "rate"
+        is_rate = self.what == "rate"
         before, after = (
             format_rate(value) if is_rate else format_time(round(value, 6)) for value in (self.before, self.after)
         )
-        return f"{symbol} was {before} and is {after}: {self.count} {evidence} in a row say so"
+        return f"{_SYMBOLS[self.what]} was {before} and is {after}: {self.count} observations in a row say so"
 
     def to_json(self) -> dict[str, Any]:
         """For the event log; the unit is in the names."""

@@ -239,7 +239,6 @@ async def enable_digest(
         max_delay_s: Age of a list, at most, in seconds.
     """
 
-    def enable(client: SwitchClient) -> Awaitable[None]:
-        return client.enable_digest(name, max_list=max_list, max_timeout_s=max_delay_s)
-
-    await session.attempt(client, f"digest {name}", enable)
+    await session.attempt(
+        client, f"digest {name}", lambda one: one.enable_digest(name, max_list=max_list, max_timeout_s=max_delay_s)
+    )

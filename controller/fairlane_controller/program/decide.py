@@ -34,15 +34,13 @@ class DecidingControl(SwitchControl):
         self._failed: dict[int, str] = {}
         "What was wrong with the newest decision about a port."
 
-    def _plan(self, ports: Mapping[int, Any]) -> PortPlan:
-        name = self.session.endpoint.name
-        return PortPlan(self._program, Config({(name, port): one for port, one in ports.items()}), self.topology.run)
-
     def entries_after_restart(self) -> Iterable[P4TableEntry]:
         """The entries of the last settings, else of what the topology says."""
         if not self._settings:
             return super().entries_after_restart()
-        wanted = self._plan(self._settings).wanted(self.session.endpoint.name, {})
+        name = self.session.endpoint.name
+        config = Config({(name, port): one for port, one in self._settings.items()})
+        wanted = PortPlan(self._program, config, self.topology.run).wanted(name, {})
         return sort_entries(wanted.entries, self._program.tables)
 
     async def observe(self, client: SwitchClient) -> None:

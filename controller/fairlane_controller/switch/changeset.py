@@ -44,8 +44,8 @@ _SO_ALREADY = (GRPCStatusCode.NOT_FOUND, GRPCStatusCode.ALREADY_EXISTS)
 class ChangeSet:
     """Changes of entities by switch, in the order in which they are written."""
 
-    entries: Mapping[str, Sequence[EntityChange]] = field(default_factory=lambda: dict[str, Sequence[EntityChange]]())
-    resets: Mapping[str, Sequence[Any]] = field(default_factory=lambda: dict[str, Sequence[Any]]())
+    entries: Mapping[str, Sequence[EntityChange]]
+    resets: Mapping[str, Sequence[Any]] = field(default_factory=dict[str, Sequence[Any]])
     "Updates that go before them and have no inverse: counters that begin anew."
     labels: Mapping[str, Sequence[str]] = field(default_factory=lambda: dict[str, Sequence[str]]())
     "By switch: what an error calls each entry, such as `line 3`; none: `update 2`."
@@ -116,7 +116,7 @@ class _Sent:
             return await asyncio.wait_for(self._take_back(), TAKE_BACK_TIMEOUT_S)
         except FairlaneError as ex:
             return ex.message
-        except (TimeoutError, asyncio.TimeoutError):
+        except asyncio.TimeoutError:
             return f"no answer within {TAKE_BACK_TIMEOUT_S:g} s"
 
     async def _take_back(self) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from finsy import (
     GRPCStatusCode,
@@ -24,12 +24,10 @@ from finsy import (
     P4DigestEntry,
     P4MeterConfig,
     P4Schema,
-    P4TableAction,
     P4TableEntry,
     SwitchEvent,
     SwitchOptions,
 )
-from finsy.p4entity import P4Entity
 from google.protobuf.empty_pb2 import Empty
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
@@ -210,7 +208,7 @@ class SwitchClient:
             await asyncio.wait_for(switch.__aenter__(), timeout_s)
         except P4ClientError as ex:
             raise translate(ex, str(self.endpoint)) from None
-        except (TimeoutError, asyncio.TimeoutError):
+        except asyncio.TimeoutError:
             raise self._unreachable(f"does not answer within {self._handshake_timeout_s:g} s") from None
         except (RuntimeError, ValueError, AssertionError) as ex:  # finsy's words for a broken handshake
             raise self._unreachable(f"has broken the handshake: {ex}") from None
@@ -324,26 +322,17 @@ class SwitchClient:
             time_since_last_hit=0 if idle else None,
             meter_config=P4MeterConfig(cir=0, cburst=0, pir=0, pburst=0) if meters else None,
         )
-        return cast("list[P4TableEntry]", await self.read_entities([pattern]))
+        return await self.read_entities([pattern])
 
     async def read_tables(self, names: Sequence[str]) -> list[P4TableEntry]:
         """All entries of several tables, in one request."""
-        patterns = [P4TableEntry(self.check_table(name)) for name in names]
-        return cast("list[P4TableEntry]", await self.read_entities(patterns))
+        return await self.read_entities([P4TableEntry(self.check_table(name)) for name in names])
 
-    async def read_default(self, name: str) -> P4TableAction | None:
-        """The default action of a table, with its arguments; None where it has none."""
-        found = await self.read_entities([P4TableEntry(self.check_table(name), is_default_action=True)])
-        actions = [entry.action for entry in cast("list[P4TableEntry]", found)]
-        return next((action for action in actions if isinstance(action, P4TableAction)), None)
-
-    async def read_all(
-        self, entities: Sequence[P4Entity], on_progress: Callable[[], None] = lambda: None
-    ) -> list[P4Entity]:
+    async def read_all(self, entities: Sequence[Any], on_progress: Callable[[], None] = lambda: None) -> list[Any]:
         """All that one read finds, as `BoundedSwitch.read_all`; raises finsy's P4ClientError, for callers who need its code."""
         return await self.switch.read_all(entities, on_progress)
 
-    async def read_entities(self, entities: Sequence[Any]) -> list[P4Entity]:
+    async def read_entities(self, entities: Sequence[Any]) -> list[Any]:
         """What the switch answers; nothing where it says NOT_FOUND only."""
         self.need_pipeline()
         with self._translated():

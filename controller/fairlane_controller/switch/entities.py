@@ -111,7 +111,7 @@ class EntityChange:
     @property
     def entries(self) -> tuple[P4TableEntry | None, P4TableEntry | None]:
         """Before and after, of a change that is known to be one of a table entry."""
-        return cast("P4TableEntry | None", self.before), cast("P4TableEntry | None", self.after)
+        return cast("tuple[P4TableEntry | None, P4TableEntry | None]", (self.before, self.after))
 
     @property
     def kind(self) -> str:

@@ -53,8 +53,7 @@ def refusals(error: P4ClientError) -> dict[int, Refusal]:
 
 def refused(found: Mapping[int, Refusal], where: str, labels: Sequence[str] = ()) -> FairlaneError:
     """REFUSED, with the first of the updates that the switch `where` did not take, by their labels or numbers."""
-    first = sorted(found.items())[:3]
-    parts = [f"{labels[at] if labels else f'update {at}'}: {one.code.name}: {one.message}" for at, one in first]
+    parts = [f"{labels[at] if labels else f'update {at}'}: {one}" for at, one in sorted(found.items())[:3]]
     more = len(found) - len(parts)
     if more > 0:
         parts.append(f"and {more} more")

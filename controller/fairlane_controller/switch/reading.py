@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from finsy import GRPCStatusCode, P4ClientError, P4CounterData, P4CounterEntry, P4RegisterEntry, P4TableEntry
 from finsy.p4entity import P4Entity
@@ -17,6 +17,12 @@ from fairlane_controller.switch.faults import translate
 
 _Key = tuple[type[P4Entity], str, int]
 """(kind of entity, name, index; -1 for a table)."""
+_KINDS: dict[type[Any], tuple[str, Any]] = {
+    P4TableEntry: ("table_id", list),
+    P4CounterEntry: ("counter_id", P4CounterData),
+    P4RegisterEntry: ("register_id", int),
+}
+"""The field with the name of an entity, and what makes the value of one that is not there."""
 
 
 class BatchReading:
@@ -133,13 +139,17 @@ class BatchReading:
     async def _request(self, wanted: Mapping[_Key, P4Entity]) -> None:
         if not self._reads_registers:
             wanted = {key: entity for key, entity in wanted.items() if key[0] is not P4RegisterEntry}
-        empty: dict[Any, Any] = {P4TableEntry: list[P4TableEntry], P4CounterEntry: P4CounterData, P4RegisterEntry: int}
-        read: dict[_Key, Any] = {key: empty[key[0]]() for key in wanted}
+        read: dict[_Key, Any] = {key: _KINDS[key[0]][1]() for key in wanted}
         entities = list(wanted.values())
         try:
             for start in range(0, len(entities), CELLS_A_READ):
                 for entity in await self._client.read_all(entities[start : start + CELLS_A_READ], self._on_progress):
-                    _take(entity, read)
+                    kind = cast("type[P4Entity]", type(entity))
+                    named, empty = _KINDS[kind]
+                    if kind is P4TableEntry:
+                        read[kind, entity.table_id, -1].append(entity)
+                    else:
+                        read[kind, str(getattr(entity, named)), entity.index or 0] = entity.data or empty()
         except P4ClientError as ex:
             if ex.code != GRPCStatusCode.UNIMPLEMENTED or all(key[0] is not P4RegisterEntry for key in wanted):
                 raise translate(ex, str(self._client.endpoint)) from None
@@ -150,13 +160,3 @@ class BatchReading:
 
     def _on_progress(self) -> None:
         self.progress += 1
-
-
-def _take(entity: Any, read: dict[_Key, Any]) -> None:
-    """Put an answer where it belongs."""
-    if isinstance(entity, P4TableEntry):
-        read[P4TableEntry, entity.table_id, -1].append(entity)
-    elif isinstance(entity, P4CounterEntry):
-        read[P4CounterEntry, str(entity.counter_id), entity.index or 0] = entity.data or P4CounterData()
-    elif isinstance(entity, P4RegisterEntry):
-        read[P4RegisterEntry, str(entity.register_id), entity.index or 0] = int(entity.data or 0)  # type: ignore[arg-type]

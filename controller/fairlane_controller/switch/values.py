@@ -103,15 +103,14 @@ def format_match(value: Any, kind: Any, bits: int, name: str) -> str:
     """A key as `parse_match` reads it; `*` for None."""
     if value is None:
         return ANY
-    if kind in (P4MatchType.EXACT, P4MatchType.OPTIONAL) or not isinstance(value, tuple):
+    if not isinstance(value, tuple):
         return format_value(value, bits, name)  # an LPM's network too
     first, second = cast("tuple[Any, Any]", value)
+    text = format_value(first, bits, name)
     match kind:
         case P4MatchType.LPM:
-            return f"{format_value(first, bits, name)}/{second}"
-        case P4MatchType.TERNARY if int(second) != (1 << bits) - 1:
-            return f"0x{int(first):x}&&&0x{int(second):x}"
+            return f"{text}/{second}"
         case P4MatchType.TERNARY:
-            return format_value(first, bits, name)
+            return text if int(second) == (1 << bits) - 1 else f"0x{int(first):x}&&&0x{int(second):x}"
         case _:
-            return f"{format_value(first, bits, name)}->{format_value(second, bits, name)}"
+            return f"{text}->{format_value(second, bits, name)}"

@@ -157,8 +157,8 @@ async def give_hash_key(client: SwitchClient) -> None:
     """
     if "hash_key" not in client.table_names():
         return
-    current = await client.read_default("hash_key")
-    if current is None or not any(current.args.values()):
+    found = await client.read_entities([P4TableEntry("hash_key", is_default_action=True)])
+    if not any(entry.action and any(entry.action.args.values()) for entry in found):
         words = {f"key_{word}": secrets.randbits(64) for word in range(11)}
         entry = P4TableEntry("hash_key", is_default_action=True, action=P4TableAction("set_hash_key", **words))
         await client.write([~entry])
