@@ -27,7 +27,7 @@ import pytest
 from fairlane_controller.cli import trace as trace_cli
 from fairlane_controller.gnmi.ports import PortInfo
 from fairlane_controller.live.model import LoopRow, Snapshot, SwitchRow
-from fairlane_controller.live.terminal import WatchView, render
+from fairlane_controller.live.terminal import WatchView, queues_of, render
 from fairlane_controller.live.view import read_sample
 from fairlane_controller.program.rates import RateBook
 from fairlane_controller.program.registry import load_program
@@ -133,7 +133,7 @@ def test_the_picture_of_watch(recorded: Recorded, monkeypatch: pytest.MonkeyPatc
     time.tzset()
     snapshots, events = recorded
     console = terminal(118, 20)
-    view = WatchView(snapshots[-1], events)
+    view = WatchView(snapshots[-1], [queues_of(each) for each in snapshots[-20:]], events)
     console.print(Screen(render(view, 118, 20)))
     compare("watch.svg", drawn(console, "fairlane watch"))
 
@@ -207,7 +207,7 @@ async def photographed(recorded: Recorded, folder: Path) -> tuple[str, bytes]:
         browser = await playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
         page = await browser.new_page(viewport={"width": 1180, "height": 900}, color_scheme="light", timezone_id="UTC")
         await page.goto(address)
-        await page.locator("#events tbody tr").nth(1).wait_for()
+        await page.locator("#flows tbody tr").nth(1).wait_for()
         await page.wait_for_timeout(300)
         words, picture = await page.locator("body").inner_text(), await page.screenshot()
         await browser.close()

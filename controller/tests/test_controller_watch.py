@@ -22,7 +22,7 @@ import live_rows
 import pytest
 from fairlane_controller.live.events import EventTail
 from fairlane_controller.live.model import Snapshot
-from fairlane_controller.live.terminal import WatchView, keyboard, render, watch
+from fairlane_controller.live.terminal import WatchView, keyboard, queues_of, render, sparkline, watch
 from live_switch import LiveSwitch
 from rich.console import Console
 from rich.screen import Screen
@@ -38,7 +38,7 @@ EVENTS = [
 
 def screen(snapshot: Snapshot, width: int, height: int, **changes: Any) -> list[str]:
     """The lines of one picture."""
-    view = WatchView(snapshot, EVENTS)
+    view = WatchView(snapshot, [queues_of(snapshot)] * 20, EVENTS)
     for key, value in changes.items():
         setattr(view, key, value)
     console = Console(width=width, height=height, file=io.StringIO(), record=True, highlight=False)
@@ -61,6 +61,7 @@ def test_what_is_in_the_picture() -> None:
         assert said in text
     assert "step 28" not in text, "of what comes every second only the newest"
     assert "s2:1" not in text, "nobody manages it"
+    assert "s2:1" in "\n".join(screen(live_rows.picture(), 132, 40, all_ports=True))
 
 
 def test_a_switch_that_is_gone_is_said_above_all() -> None:
@@ -92,6 +93,10 @@ def test_many_ports_are_shown_around_the_chosen_one() -> None:
     assert view.selected == ("s20", 3)
     view.press("down")
     assert view.selected == ("s1", 3)
+
+
+def test_a_sparkline_has_a_level_a_value() -> None:
+    assert sparkline([None, 0, 4, 8], 5, full=8).plain == " ·▁▄█"
 
 
 def test_a_pipe_is_no_terminal(switch: LiveSwitch) -> None:
@@ -138,6 +143,8 @@ def test_live_in_a_terminal(switch: LiveSwitch) -> None:
             read(0.1)
         share = (_cpu_s(process.pid) - cpu_s) / (time.monotonic() - began_s)
         print(f"fairlane watch at 5 pictures a second: {100 * share:.1f} % of a core")
+        os.write(master, b"p")
+        read_until(b"PAUSED")
         os.write(master, b"q")
         read_until(b"\x1b[?1049l")
         assert process.wait(timeout=DEADLINE_S) == 0
@@ -153,10 +160,10 @@ async def test_keys_that_come_together_are_keys(monkeypatch: pytest.MonkeyPatch)
     with os.fdopen(slave) as terminal, os.fdopen(master, "wb", buffering=0) as keys:
         monkeypatch.setattr("sys.stdin", terminal)
         with keyboard(pressed.append):
-            keys.write(b"x\x1b[A\x1b[Bxq")
-            while len(pressed) < 3:
+            keys.write(b"p\x1b[A\x1b[Bxq")
+            while len(pressed) < 4:
                 await asyncio.sleep(0.01)
-    assert pressed == ["up", "down", "quit"]
+    assert pressed == ["pause", "up", "down", "quit"]
 
 
 async def test_who_is_ended_twice_ends_once(monkeypatch: pytest.MonkeyPatch) -> None:

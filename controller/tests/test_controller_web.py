@@ -19,7 +19,7 @@ from fairlane_controller.errors import FairlaneError
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.sampler import Sampler
 from fairlane_controller.live.source import LiveSource
-from fairlane_controller.web.hub import OBJECTS_A_PORT, Feed, picture_of, point_of
+from fairlane_controller.web.hub import OBJECTS_A_PORT, OBJECTS_IN_TABLES, Feed, picture_of, point_of
 from fairlane_controller.web.server import STATIC, Listen, page_app, parse_listen, served
 from live_switch import LiveSwitch
 from test_controller_live_source import targets_of
@@ -84,6 +84,9 @@ def test_a_point_is_small_and_bounded() -> None:
     assert [port[chart][flow] for chart in ("queue", "control", "goodput")] == [1, 5, 599_000]
     assert (port["queue"]["all"], port["control"]["class 0"], port["drops"]) == (9, 5, {"qthresh": 5.9})
     assert len(json.dumps(point)) < 3000
+    table = picture_of(live_rows.picture(flows=500))["ports"]["s1:3"]["objects"]
+    assert len(table["rows"]) == OBJECTS_IN_TABLES
+    assert table["title"] == f"flows ({OBJECTS_IN_TABLES}, those that send most of 500)"
     port = point_of(live_rows.gfr_picture())["ports"]["s1:6"]
     assert [port["control"][f"vc1 {name}"] for name in ("w_i", "r_i")] == [9_200_000, 9_100_000]
     assert port["queue"] == {"all": 1200, "LBO": 1000, "HBO": 3000, "vc0": 0, "vc1": 40, "vc2": 80, "vc3": 120}
@@ -101,11 +104,21 @@ def test_the_page_gets_words_and_knows_no_program() -> None:
     ]
     assert {("Qthresh", "5 packets", "", False), ("scheme", "qthresh", "", False)} < {*port["tiles"]}
     assert ("T_res", "7.26 ms", "12 s ago", True) in port["tiles"]
+    head, row = port["objects"]["head"], port["objects"]["rows"][0]
+    assert head[:3] == ["flow", "waiting", "Qthresh"]
+    assert 1 + len(row["cells"]) == len(head)
+    assert (row["name"], row["cells"][0]) == ("tcp 10.0.1.3:40002 > 10.0.3.3:5001", "2")
+    assert [head[1 + at] for at in row["bad"]] == ["drops/s"]
     assert port["charts"]["control"] == ("Qthresh", "packets")
     assert port["references"] == ["line", "class 0"]
     gfr = picture_of(live_rows.gfr_picture())["ports"]["s1:6"]
     assert gfr["charts"]["queue"] == ("Queue", "cells")
     assert ("waiting", "1,200 cells", "of 4,000", False) in gfr["tiles"]
+    ports = tuple(live_rows.port_row(f"s{n}") for n in range(1, 51))
+    many = picture_of(
+        live_rows.picture(500, ports=ports, switches=tuple(live_rows.switch_row(p.switch) for p in ports))
+    )
+    assert len(many["ports"]["s1:3"]["objects"]["rows"]) == OBJECTS_A_PORT
     assert picture_of(live_rows.picture(loop=None))["loop"] == ("warn", "no control loop")
 
 
@@ -174,8 +187,7 @@ async def test_viewers_share_one_sampler_and_the_history(switch: LiveSwitch, mon
 
     monkeypatch.setattr(LiveSource, "snapshot", counted)
     monkeypatch.setattr("fairlane_controller.web.hub.picture_of", drawn)
-    monkeypatch.setattr("fairlane_controller.web.hub.VIEWERS_MAX", 3)
-    async with page_of(switch) as (session, url, feed):
+    async with page_of(switch, max_viewers=3) as (session, url, feed):
         streams = [await session.get(f"{url}/api/stream") for _ in range(3)]
         assert streams[0].content_type == "text/event-stream"
         for stream in streams:

@@ -33,8 +33,24 @@ def test_the_page_lives(page: Page, switch: LiveSwitch) -> None:
     assert page.locator("#state").inner_text() == "no control loop"
     call(switch, "threshold", "set", "9")
     until(page, "document.querySelector('#tiles').innerText.includes('9 packets')")
+    # The crosshair and its values.
     legend = "document.querySelectorAll('.legend')[2].innerText"
     until(page, f"{legend}.includes('class 0 9')")
+    box = page.locator(".card > svg").nth(2).bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 50, box["y"] + 40)
+    until(page, f"{legend}.includes('class 0 -')")
+    page.locator(".legend").nth(2).locator("button").click()
+    assert page.locator(".card > svg").nth(2).locator(".line").count() == 0, "the line is hidden"
+    # Paused: the tiles stay as they are while the switch changes.
+    page.click("#pause")
+    call(switch, "threshold", "set", "4")
+    before = page.evaluate(points)
+    page.wait_for_timeout(600)
+    assert page.evaluate(points) == before
+    assert tile(page, "Qthresh") == "9 packets"
+    page.click("#pause")
+    until(page, "document.querySelector('#tiles').innerText.includes('4 packets')")
 
 
 def test_names_stand_for_addresses(page: Page, switch: LiveSwitch) -> None:
@@ -47,11 +63,11 @@ def test_names_stand_for_addresses(page: Page, switch: LiveSwitch) -> None:
     with ThreadPoolExecutor() as pool:  # playwright's loop runs in this thread
         pool.submit(asyncio.run, learn()).result(timeout=30)
     page.wait_for_selector(".tile")
-    until(page, "document.querySelector('#charts').innerText.includes('10.0.1.1:40000')")
+    until(page, "document.querySelector('#flows').innerText.includes('10.0.1.1:40000')")
     hosts = [{"name": "h1", "pid": 1, "ip": "10.0.1.1"}, {"name": "h3", "pid": 1, "ip": "10.0.3.2"}]
     state = read_topology(switch.folder)
     write_topology(switch.folder, {**state, "topology": "mininet/topologies/dumbbell.json", "hosts": hosts})
-    until(page, "document.querySelector('#charts').innerText.includes('tcp h1:40000 → h3:5001')")
+    until(page, "document.querySelector('#flows').innerText.includes('tcp h1:40000 → h3:5001')")
     until(page, f"document.querySelector('#topology').innerText === 'dumbbell ({switch.folder.name})'")
     page.screenshot(path=switch.folder / "page-names.png", full_page=True)
 

@@ -45,7 +45,7 @@ watch_app = lazy_app(COMMANDS, invoke_without_command=True, no_args_is_help=Fals
 def watch_command(
     ctx: typer.Context, state: StateOption = None, switch: SwitchOption = None, interval: PeriodOption = PERIOD
 ) -> None:
-    """Watch ports, queues, objects of the program, drops and decisions live. Keys: q quits, arrows choose the port.
+    """Watch ports, queues, objects of the program, drops and decisions live. Keys: q quit, p pause, arrows choose the port, a all ports.
 
     Elsewhere than in a terminal `fairlane status --watch --json` prints the same, one snapshot a line.
     """

@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
-from fairlane_controller.live.model import PORT_COLUMNS, PortRow, Snapshot
-from fairlane_controller.program.rows import CAPACITY, QUEUE, Column
+from fairlane_controller.live.model import PORT_COLUMNS, ObjectRow, PortRow, Snapshot
+from fairlane_controller.program.rows import CAPACITY, DROPS, QUEUE, Column, Kind
 from fairlane_controller.units import format_per_s, format_rate, format_size, format_time, rounded
 
 STALE_S = 3.0
@@ -118,3 +119,37 @@ def facts_of(snapshot: Snapshot, row: PortRow) -> list[Fact]:
             note = f"{format_time(round(got['age_s'], 1))} ago"
             facts.append((column.title, with_unit(column, got["value"]), note, got["age_s"] > STALE_S))
     return facts
+
+
+@dataclass(frozen=True)
+class ObjectLine:
+    """An object in a table of those of its kind."""
+
+    name: str
+    cells: tuple[str, ...]
+    bad: tuple[int, ...]
+    "Which cells say that packets are lost."
+
+
+def object_table(
+    snapshot: Snapshot, kind: Kind, rows: Iterable[ObjectRow], *, narrow: bool = False
+) -> tuple[list[str], list[ObjectLine]]:
+    """Objects of a kind as a table.
+
+    Args:
+        snapshot: What they are of.
+        kind: Their kind.
+        rows: The objects.
+        narrow: Show only what charts show.
+
+    Returns:
+        The headings after that of the name, and the lines.
+    """
+    columns = [one for one in kind.columns if not one.wide]
+    if narrow:
+        columns = [one for one in columns if one.plot] or columns
+    lines: list[ObjectLine] = []
+    for row in rows:
+        bad = tuple(at for at, one in enumerate(columns) if one.plot == DROPS and row[one.name])
+        lines.append(ObjectLine(snapshot.named(row.key), tuple(text_of(one, row[one.name]) for one in columns), bad))
+    return [heading_of(one) for one in columns], lines

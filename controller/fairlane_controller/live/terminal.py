@@ -33,18 +33,29 @@ from fairlane_controller.live.shown import (
     PORT,
     WARN,
     facts_of,
-    heading_of,
     loop_in_words,
+    object_table,
     percent,
     text_of,
     troubles,
 )
 from fairlane_controller.live.source import LiveSource
-from fairlane_controller.program.rows import DROPS, Kind
+from fairlane_controller.program.rows import Kind
 
 WIDE = 110
 """Columns of a terminal that has room for more columns of a table."""
+TRAIL = 16
+"""Samples of a port's queue in its sparkline."""
 _STYLES = {GOOD: "green", WARN: "yellow", BAD: "red"}
+_LEVELS = "▁▂▃▄▅▆▇█"
+
+Queues = dict[tuple[str, int], "float | None"]
+"""What waits at each port, in the unit of its program."""
+
+
+def queues_of(snapshot: Snapshot) -> Queues:
+    """What a sparkline shows of a snapshot."""
+    return {row.place: snapshot.queue_of(row)[0] for row in snapshot.ports}
 
 
 @dataclass
@@ -52,12 +63,16 @@ class WatchView:
     """What is on the screen."""
 
     snapshot: Snapshot
+    trail: Sequence[Queues] = ()
+    "The newest last."
     events: Sequence[Event] = ()
     selected: tuple[str, int] | None = None
+    paused: bool = False
+    all_ports: bool = False
 
     def ports(self) -> tuple[PortRow, ...]:
-        """The ports in the list; unmanaged ones only where there are no others."""
-        return self.snapshot.managed_ports or self.snapshot.ports
+        """The ports in the list; unmanaged ones only with the key `a`, or where there are no others."""
+        return self.snapshot.ports if self.all_ports else self.snapshot.managed_ports or self.snapshot.ports
 
     def chosen(self) -> PortRow | None:
         """The port in detail: the selected one, else the first of the list."""
@@ -65,9 +80,13 @@ class WatchView:
         return next((row for row in ports if row.place == self.selected), ports[0] if ports else None)
 
     def press(self, key: str) -> None:
-        """Choose the next port (`down`), or the one before (`up`)."""
+        """Do what a key asks for."""
         ports, chosen = self.ports(), self.chosen()
-        if chosen is not None:
+        if key == "pause":
+            self.paused = not self.paused
+        elif key == "all":
+            self.all_ports = not self.all_ports
+        elif chosen is not None:
             self.selected = ports[(ports.index(chosen) + (-1 if key == "up" else 1)) % len(ports)].place
 
 
@@ -78,7 +97,7 @@ def render(view: WatchView, width: int, height: int) -> RenderableType:
     first = max(0, min(ports.index(chosen) - room // 2, len(ports) - room)) if chosen is not None else 0
     shown = ports[first : first + room]
     some = "" if len(shown) == len(ports) else f": {len(shown)} of {len(ports)}"
-    parts = [*_head(view), _rule(f"ports{some}")]
+    parts = [*_head(view), _rule(("ports" if view.all_ports else "managed ports") + some)]
     parts.append(_port_table(view, shown, wide) if shown else Text("no port is known: run `fairlane config init`"))
     if chosen is not None:
         facts = (f"{title} {value}{note and f' ({note})'}" for title, value, note, _ in facts_of(snapshot, chosen)[3:])
@@ -107,11 +126,12 @@ def _head(view: WatchView) -> list[RenderableType]:
     state, words = loop_in_words(snapshot)
     switches = (f"{row.switch} {row.program}" for row in snapshot.switches if not row.error and row.program)
     title = (
+        ("PAUSED " if view.paused else "", "bold yellow"),
         (f" {snapshot.topology or 'no topology'} ", "bold reverse"),
         f" {snapshot.title}  {snapshot.target or ''}  ",
         (words + ("" if snapshot.loop or snapshot.loop_error else " runs"), _STYLES[state]),
         time.strftime("  %H:%M:%S  ", time.localtime(snapshot.time_s)),
-        ("q quit  ↑↓ port", "dim"),
+        ("q quit  p pause  ↑↓ port  a all ports", "dim"),
     )
     problems = (_one_line((f"✗ {problem}", "bold red")) for _, problem in troubles(snapshot)[:6])
     return [_one_line(*title), _one_line((" · ".join(switches), "dim")), *problems]
@@ -136,6 +156,7 @@ def _port_table(view: WatchView, ports: Sequence[PortRow], wide: bool) -> Table:
         "%",
         "queue",
         "full",
+        "lately",
         "drops/s",
         *titles,
         ratios=("line", "queue"),
@@ -143,29 +164,34 @@ def _port_table(view: WatchView, ports: Sequence[PortRow], wide: bool) -> Table:
     )
     for row in ports:
         waiting, capacity, _ = view.snapshot.queue_of(row)
+        trail = [queues.get(row.place) for queues in view.trail][-TRAIL:]
+        top = max([value for value in trail if value is not None], default=0.0)
         style = "reverse" if row is view.chosen() and len(view.ports()) > 1 else ""
         table.add_row(
             Text(row.name, style),
             text_of(PORT["tx_bps"], row.tx_bps),
             Bar(1.0, 0.0, row.utilisation or 0.0, color="blue"),
             percent(row.utilisation),
-            Bar(capacity or max(waiting or 0.0, 1.0), 0.0, waiting or 0.0, color="cyan"),
+            Bar(capacity or max(top, 1.0), 0.0, waiting or 0.0, color="cyan"),
             f"{text_of(count, waiting)}/{text_of(count, capacity)}",
+            sparkline(trail, TRAIL, max(top, 4.0)),
             Text(text_of(PORT["drops_per_s"], row.drops_per_s), "red" if row.drops_per_s else ""),
             *(text_of(column, row.values.get(column.name)) for column in own),
         )
     return table
 
 
+def sparkline(values: Sequence[float | None], width: int, full: float) -> Text:
+    """A level a value, `·` for one that is not known, the newest at the right; `full` is the top."""
+    cells = ("·" if value is None else _LEVELS[max(0, min(7, int(8 * value / full - 1e-9)))] for value in values)
+    return Text("".join(cells).rjust(width), "cyan", no_wrap=True)
+
+
 def _objects(snapshot: Snapshot, kind: Kind, rows: Iterable[ObjectRow], wide: bool) -> RenderableType:
-    columns = [one for one in kind.columns if not one.wide]
-    if not wide:
-        columns = [one for one in columns if one.plot] or columns
-    table = _table(kind.name, *map(heading_of, columns), ratios=(kind.name,))
-    for row in sorted(rows, key=lambda one: one.key):
-        styles = ("red" if one.plot == DROPS and row[one.name] else "" for one in columns)
-        cells = (Text(text_of(one, row[one.name]), style) for one, style in zip(columns, styles, strict=True))
-        table.add_row(snapshot.named(row.key), *cells)
+    headings, lines = object_table(snapshot, kind, sorted(rows, key=lambda one: one.key), narrow=not wide)
+    table = _table(kind.name, *headings, ratios=(kind.name,))
+    for line in lines:
+        table.add_row(line.name, *(Text(text, "red" if at in line.bad else "") for at, text in enumerate(line.cells)))
     return table
 
 
@@ -200,18 +226,20 @@ async def watch(source: LiveSource, tail: EventTail, console: Console, interval_
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, press, "quit")
     with Live(console=console, screen=True, auto_refresh=False) as live, keyboard(press):
-        async with Sampler(source, lambda _: None, interval_s, interval_s) as sampler:
+        async with Sampler(source, queues_of, interval_s, TRAIL * interval_s) as sampler:
             with contextlib.suppress(asyncio.CancelledError):
                 async for _ in sampler.follow():
                     if sampler.latest is None:
                         raise sampler.problem or RuntimeError("a sample has neither a snapshot nor a problem")
                     view = view or WatchView(sampler.latest)
-                    events.extend(tail.new())
-                    view.snapshot, view.events = sampler.latest, events
-                    draw()
+                    if not view.paused:
+                        events.extend(tail.new())
+                        view.snapshot, view.events = sampler.latest, events
+                        view.trail = [queues for _, queues in sampler.history]
+                        draw()
 
 
-_KEYS: dict[bytes, str] = {b"\x1b[A": "up", b"\x1b[B": "down", b"q": "quit"}
+_KEYS: dict[bytes, str] = {b"\x1b[A": "up", b"\x1b[B": "down", b"q": "quit", b"p": "pause", b"a": "all"}
 
 
 @contextlib.contextmanager

@@ -12,15 +12,16 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.events import EventTail, place_of, sentence_of
 from fairlane_controller.live.model import PortRow, Snapshot
 from fairlane_controller.live.sampler import Sampler
-from fairlane_controller.live.shown import BAD, facts_of, loop_in_words, troubles
+from fairlane_controller.live.shown import BAD, facts_of, loop_in_words, object_table, troubles
 from fairlane_controller.live.source import LiveSource, LiveTargets
 from fairlane_controller.program.rows import CONTROL, DROPS, GOODPUT, QUEUE
 from fairlane_controller.state.events import EVENTS_FILE
 
 OBJECTS_A_PORT = 12
 """Lines of objects of a kind (flows, VCs) that a port's charts show: those that send the largest rates."""
+OBJECTS_IN_TABLES = 200
+"""Rows of the tables of all ports together, but at least OBJECTS_A_PORT each."""
 EVENTS_MAX = 500
-VIEWERS_MAX = 64
 
 
 def point_of(snapshot: Snapshot) -> dict[str, Any]:
@@ -67,6 +68,7 @@ def picture_of(snapshot: Snapshot) -> dict[str, Any]:
         "ports": {
             row.name: {
                 "tiles": facts_of(snapshot, row),
+                "objects": _objects(snapshot, row),
                 "charts": _charts(snapshot, row),
                 "references": [name for _, name, _, is_reference in _lines(snapshot, row) if is_reference],
             }
@@ -86,6 +88,22 @@ def _charts(snapshot: Snapshot, row: PortRow) -> dict[str, tuple[str, str]]:
     }
 
 
+def _objects(snapshot: Snapshot, row: PortRow) -> dict[str, Any] | None:
+    """The table of the first kind that has objects at the port; None: the program has no kind of which there are many."""
+    kinds = [(kind, snapshot.objects_of(row, kind)) for kind in snapshot.kinds_at(row) if not kind.brief]
+    if not kinds:
+        return None
+    kind, found = next((one for one in kinds if one[1]), kinds[0])
+    room = max(OBJECTS_A_PORT, OBJECTS_IN_TABLES // len(snapshot.managed_ports))
+    headings, lines = object_table(snapshot, kind, found[:room])
+    more = f", those that send most of {len(found)}" if len(found) > room else ""
+    return {
+        "title": f"{kind.many} ({len(lines)}{more})" if found else f"{kind.many}: none has an entry here",
+        "head": [kind.name, *headings],
+        "rows": [vars(line) for line in lines],
+    }
+
+
 class Feed:
     """Samples one topology while it has viewers, and gives each viewer what is new.
 
@@ -93,9 +111,12 @@ class Feed:
         targets: the topology.
         period_s: between two samples.
         history_s: what a new viewer gets.
+        max_viewers: at the same time.
     """
 
-    def __init__(self, targets: LiveTargets, period_s: float = 0.5, history_s: float = 120.0) -> None:
+    def __init__(
+        self, targets: LiveTargets, period_s: float = 0.5, history_s: float = 600.0, max_viewers: int = 64
+    ) -> None:
         log = targets.run.folder / EVENTS_FILE if targets.run else None
         self.sampler = Sampler(LiveSource(targets), self._shorten, period_s, history_s)
         self._picture: dict[str, Any] | None = None
@@ -103,6 +124,7 @@ class Feed:
         self._events: deque[dict[str, Any]] = deque(maxlen=EVENTS_MAX)
         self._event_count = 0
         self._history_s = history_s
+        self._max_viewers = max_viewers
         self.viewers = 0
 
     def _shorten(self, snapshot: Snapshot) -> dict[str, Any]:
@@ -116,7 +138,7 @@ class Feed:
         Raises:
             FairlaneError: REFUSED with too many viewers.
         """
-        if self.viewers >= VIEWERS_MAX:
+        if self.viewers >= self._max_viewers:
             raise FairlaneError(ErrorCode.REFUSED, f"the page has {self.viewers} viewers, no more are allowed")
         self.viewers += 1
         try:

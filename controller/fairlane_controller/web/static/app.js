@@ -5,8 +5,8 @@ import { Chart, clock, make } from "./plot.js";
 
 const $ = (id) => document.getElementById(id);
 const MAX_LINES = 16, MAX_EVENTS = 500;
-const charts = ["queue", "goodput", "control", "drops"].map((name) => [name, new Chart($("charts"))]);
-let source = null, connected = false;
+const charts = ["queue", "goodput", "control", "drops"].map((name) => [name, new Chart($("charts"), redrawCharts)]);
+let source = null, connected = false, paused = false;
 let points = [], events = [], news = {};
 
 function put(element, text) {
@@ -21,6 +21,7 @@ function replace(parent, ...children) {  // what is the same stays, so that a se
 // ---- the stream ------------------------------------------------------------------------------------------------------
 
 function connect() {
+  if (paused) return;
   source = new EventSource("/api/stream");
   source.onopen = () => { connected = true; points = []; events = []; };
   source.onerror = () => {
@@ -58,6 +59,7 @@ function draw() {
     "div", old ? "tile stale" : "tile", make("div", "name", name), make("div", "value", value), make("div", "note", note),
   )));
   redrawCharts();
+  drawObjects(port?.objects);
   drawEvents();
 }
 
@@ -75,22 +77,35 @@ function drawState() {
 
 function redrawCharts() {
   const name = $("port").value, port = news.picture?.ports[name], to = points.at(-1)?.t ?? 0;
+  const shown = points.filter((point) => point.t >= to - Number($("window").value));
   for (const [plot, chart] of charts) {
     const lastSeen = new Map();
-    for (const point of points) for (const line of Object.keys(point.ports[name]?.[plot] ?? {})) lastSeen.set(line, point.t);
+    for (const point of shown) for (const line of Object.keys(point.ports[name]?.[plot] ?? {})) lastSeen.set(line, point.t);
     const lines = [...lastSeen.keys()].sort((a, b) => lastSeen.get(b) - lastSeen.get(a)).slice(0, MAX_LINES);
     const absent = plot === "drops" ? 0 : null;
     const [title, unit] = port?.charts[plot] ?? ["", ""];
     chart.draw(title, unit, lines.map((line) => ({
       name: line,
       dashed: port?.references.includes(line),
-      points: points.map((point) => [point.t, point.ports[name] ? point.ports[name][plot][line] ?? absent : null]),
-    })), to - news.history_s, to);
+      points: shown.map((point) => [point.t, point.ports[name] ? point.ports[name][plot][line] ?? absent : null]),
+    })), to - Number($("window").value), to);
   }
 }
 
+function drawObjects(objects) {
+  put($("flows-title"), objects?.title ?? "This program shows ports only");
+  $("flows").hidden = !objects;
+  if (!objects) return;
+  const line = (tag, name, cells, bad) => make("tr", "", make(tag, "", name), ...cells.map((text, i) => make(tag, bad.includes(i) ? "num bad" : "num", text)));
+  const [name, ...headings] = objects.head;
+  replace($("flows").tHead, line("th", name, headings, []));
+  replace($("flows").tBodies[0], ...objects.rows.map((row) => line("td", row.name, row.cells, row.bad)));
+}
+
 function drawEvents() {
-  replace($("events").tBodies[0], ...events.slice(-100).reverse().map((one) => make(
+  const words = $("filter").value.trim().toLowerCase();
+  const shown = events.filter((one) => `${one.event} ${one.place} ${one.why}`.toLowerCase().includes(words));
+  replace($("events").tBodies[0], ...shown.slice(-100).reverse().map((one) => make(
     "tr", "", make("td", "time", clock(Date.parse(one.time) / 1000)), make("td", "place", one.place),
     make("td", `what ${one.event}`, one.event + (one.dry_run ? " (dry run)" : "")), make("td", "why", one.why),
   )));
@@ -98,5 +113,12 @@ function drawEvents() {
 
 // ---- controls --------------------------------------------------------------------------------------------------------
 
-$("port").onchange = draw;
+$("port").onchange = $("window").onchange = $("filter").oninput = draw;
+$("pause").onclick = () => {
+  paused = !paused;
+  put($("pause"), paused ? "Go on" : "Pause");
+  $("pause").setAttribute("aria-pressed", String(paused));
+  if (paused) source.close();
+  else connect();  // the server has what was missed
+};
 connect();

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A chart over time as SVG: lines, axes, a legend with the newest values.
+// A chart over time as SVG: lines, axes, a legend with the values at the crosshair, which all charts share.
 
 const WIDTH = 600, HEIGHT = 190, LEFT = 46, TOP = 8, RIGHT = WIDTH - 10, BOTTOM = HEIGHT - 20;
 const MAX_GAP_S = 5, MAX_POINTS = 400;
 const COLORS = ["#0072b2", "#d55e00", "#009e73", "#b8528f", "#e69f00", "#56b4e9", "#8a5a2b", "#7a6ff0", "#5f9e2f", "#c04040"];
 const colors = new Map();  // a line has its colour for as long as the page is open
+const hidden = new Set();
+let crosshair = null;
 
 export const clock = (unixSeconds) => new Date(unixSeconds * 1000).toLocaleTimeString("en-GB");
 
@@ -38,12 +40,26 @@ function niceStep(span) {
 }
 
 export class Chart {
-  constructor(parent) {
+  constructor(parent, redraw) {
     this.head = make("h2");
     this.legend = make("div", "legend");
     this.picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" });
     this.card = make("section", "card", this.head, this.legend, this.picture);
     parent.append(this.card);
+    this.picture.onpointermove = (event) => {
+      const box = this.picture.getBoundingClientRect();
+      crosshair = ((event.clientX - box.left) / box.width * WIDTH - LEFT) / (RIGHT - LEFT);
+      redraw();
+    };
+    this.picture.onpointerleave = () => {
+      crosshair = null;
+      redraw();
+    };
+    this.legend.onclick = (event) => {
+      const name = event.target.closest("button")?.dataset.name;
+      if (!hidden.delete(name)) hidden.add(name);
+      redraw();
+    };
   }
 
   // lines: [{name, dashed, points: [[t, value or null]]}]
@@ -52,16 +68,20 @@ export class Chart {
     this.head.textContent = unit ? `${title}, ${unit}` : title;
     this.picture.setAttribute("aria-label", title);
     this.picture.dataset.points = Math.max(0, ...lines.map((line) => line.points.length));
+    const at = crosshair === null ? to : from + crosshair * (to - from);
     while (this.legend.children.length > lines.length) this.legend.lastChild.remove();
-    while (this.legend.children.length < lines.length) this.legend.append(make("span", "item", make("span"), make("span")));
+    while (this.legend.children.length < lines.length) this.legend.append(make("button", "", make("span"), make("span")));
     lines.forEach((line, i) => {
       const item = this.legend.children[i], [swatch, text] = item.children;
+      item.className = hidden.has(line.name) ? "off" : "";
+      item.dataset.name = line.name;
       swatch.className = line.dashed ? "swatch dashed" : "swatch";
       swatch.style.color = colorOf(line.name);
-      const value = line.points.at(-1)?.[1];
+      const value = line.points.findLast(([t]) => t <= at)?.[1];
       text.textContent = `${line.name} ${value == null ? "-" : number(value)}`;
     });
-    const top = 1.06 * Math.max(4, ...lines.flatMap((line) => line.points.map(([, value]) => value ?? 0)));
+    const shown = lines.filter((line) => !hidden.has(line.name));
+    const top = 1.06 * Math.max(4, ...shown.flatMap((line) => line.points.map(([, value]) => value ?? 0)));
     const x = (t) => (LEFT + (t - from) / (to - from) * (RIGHT - LEFT)).toFixed(1);
     const y = (value) => (BOTTOM - value / top * (BOTTOM - TOP)).toFixed(1);
     const parts = [];
@@ -71,9 +91,10 @@ export class Chart {
     }
     const step = [15, 30, 60].find((seconds) => (to - from) / seconds <= 8) ?? 120;
     for (let t = Math.ceil(from / step) * step; t <= to; t += step) parts.push(svg("text", { class: "time", x: x(t), y: HEIGHT - 5 }, clock(t)));
-    for (const line of lines) {
+    for (const line of shown) {
       parts.push(svg("path", { class: line.dashed ? "line dashed" : "line", stroke: colorOf(line.name), d: path(line.points, x, y) }));
     }
+    if (crosshair !== null) parts.push(svg("path", { class: "grid", d: `M${x(at)} ${TOP}V${BOTTOM}` }));
     this.picture.replaceChildren(...parts);
   }
 }
