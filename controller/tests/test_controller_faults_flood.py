@@ -204,7 +204,7 @@ async def test_a_digest_without_room_is_counted_and_not_decoded(monkeypatch: pyt
         pytest.fail("decoded without room")
 
     with monkeypatch.context() as patch:
-        patch.setattr(P4DigestList, "decode", decode)
+        patch.setattr(BoundedSwitch, "_decode", decode)
         tell(message)
     got = await first
     assert got.list_id == 5
