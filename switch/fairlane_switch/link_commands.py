@@ -239,12 +239,7 @@ def set_link(
             rate_bps = round(parse_rate(rate))
         if not settings and rate_bps is None:
             raise RunningError("bad_input", "nothing to set; give an option such as --delay (--help lists them)")
-        from fairlane_controller.history import (
-            record_elsewhere,
-        )  # with all that applies an undo: only where it is needed
-
         change_link(running, link, way, settings, rate_bps)
-        record_elsewhere(running.folder, f"a link ({name})")
         _print_link(running, name, as_json)
 
     _run(as_json, work)

@@ -58,23 +58,11 @@ pub async fn get(viewer: &Viewer, request: GetRequest) -> Result<GetResponse, St
     }
     let wants = selections.iter().map(Selection::wants);
     let view = viewer.view(wants.fold(Wants::default(), Wants::or)).await?;
+    check_size(&selections, &view, encoding)?;
     let mut notification = Vec::with_capacity(selections.len());
-    let mut left = ANSWER_BYTES;
     for selection in &selections {
         check_there(selection, &view)?;
-        let is_tree = encoding != Encoding::Proto && selection.pattern.depth().is_some();
-        let leaf_bytes = if is_tree {
-            TREE_LEAF_BYTES
-        } else {
-            UPDATE_BYTES
-        };
-        let Some(found) = selection.read(&view, left / leaf_bytes) else {
-            return Err(Status::resource_exhausted(format!(
-                "{}: with the paths before it these are too many leaves for one answer; ask for fewer",
-                selection.pattern.text()
-            )));
-        };
-        left -= found.len() * leaf_bytes;
+        let found = selection.read(&view, usize::MAX).unwrap_or_default();
         notification.push(Notification {
             timestamp: view.timestamp_ns,
             prefix: target_of(prefix),
@@ -86,6 +74,35 @@ pub async fn get(viewer: &Viewer, request: GetRequest) -> Result<GetResponse, St
         notification,
         ..GetResponse::default()
     })
+}
+
+/// Nothing is made of what is too long.
+///
+/// # Errors
+/// RESOURCE_EXHAUSTED.
+fn check_size(selections: &[Selection], view: &View, encoding: Encoding) -> Result<(), Status> {
+    let mut counted: HashMap<&str, usize> = HashMap::new();
+    let mut left = ANSWER_BYTES;
+    for selection in selections {
+        let pattern = &selection.pattern;
+        let is_tree = encoding != Encoding::Proto && pattern.depth().is_some();
+        let leaf_bytes = if is_tree {
+            TREE_LEAF_BYTES
+        } else {
+            UPDATE_BYTES
+        };
+        let max = left / leaf_bytes;
+        let count = counted.entry(pattern.text());
+        let leaves = *count.or_insert_with(|| selection.count(view, max));
+        if leaves > max {
+            return Err(Status::resource_exhausted(format!(
+                "{}: with the paths before it these are too many leaves for one answer; ask for fewer",
+                pattern.text()
+            )));
+        }
+        left -= leaves * leaf_bytes;
+    }
+    Ok(())
 }
 
 fn updates(

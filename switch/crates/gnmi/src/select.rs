@@ -177,6 +177,15 @@ impl Selection {
         (!more).then_some(found)
     }
 
+    /// How many leaves have a value; where these are more than `max`, any number above it.
+    pub fn count(&self, view: &View, max: usize) -> usize {
+        let mut count = 0;
+        self.each_read(view, |at| {
+            count += usize::from(count <= max && at.value(view).is_some());
+        });
+        count
+    }
+
     /// Whether one of the instances is there, value or not.
     pub fn is_there(&self, view: &View) -> bool {
         let mut there = false;
