@@ -60,7 +60,7 @@ def test_the_runs_certificates_open_the_switches_and_nothing_else_does(folder: P
     known = {key: str(files / name) for key, name in names}
     assert "ipv4_lpm" in fairlane("p4", "show_tables", "--switch", switch, tls=known)
     only_ca = {"CA": known["CA"]}
-    for given, why in (({}, "speaks TLS only"), (only_ca, "it takes only clients with a certificate")):
+    for given, why in (({}, "speaks TLS only"), (only_ca, "certificate required")):
         told = json.loads(fairlane("p4", "show_tables", "--switch", switch, "--json", code=4, tls=given))["error"]
         assert told["code"] == "tls_failed"
         assert why in told["message"]
