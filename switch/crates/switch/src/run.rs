@@ -12,7 +12,6 @@ use p4rt::{Server, ServerOptions, Tls};
 use std::collections::hash_map::RandomState;
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher};
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,10 +100,19 @@ pub fn run(options: Options) -> Result<(), Failure> {
             if let Ok(Err(e)) = scheduled {
                 tracing::debug!("no real-time scheduling: {e}");
             }
-            let shutdown = async {
-                match stopped(ended).await {
-                    Ok(why) => tracing::info!("{why}"),
-                    Err(e) => tracing::error!("signals cannot be listened to: {e}"),
+            // A signal may come with the ready line.
+            let _in_runtime = runtime.enter();
+            let listen = |kind| {
+                signal(kind)
+                    .map_err(|e| Failure::Start(format!("signals cannot be listened to: {e}")))
+            };
+            let mut terminate = listen(SignalKind::terminate())?;
+            let mut interrupt = listen(SignalKind::interrupt())?;
+            let shutdown = async move {
+                tokio::select! {
+                    _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
+                    _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
+                    _ = ended => tracing::error!("the packet thread ended"),
                 }
             };
             runtime.block_on(serve(&options, prepared, handle, events, None, shutdown))
@@ -137,17 +145,6 @@ impl Prepared {
             program: read_program(options)?,
         })
     }
-}
-
-/// A signal that ends the process, or the end of the packet thread.
-async fn stopped(ended: oneshot::Receiver<()>) -> io::Result<&'static str> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(tokio::select! {
-        _ = terminate.recv() => "SIGTERM: stopping",
-        _ = interrupt.recv() => "SIGINT: stopping",
-        _ = ended => "the packet thread ended",
-    })
 }
 
 /// Serves a switch until `shutdown`; `serves` is told when it does.
