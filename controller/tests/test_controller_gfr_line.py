@@ -95,7 +95,7 @@ def test_a_change_of_the_line_is_reported_after_three_reports() -> None:
         control.take_report(number / 5, report(5e6 if number < 10 else 1e6))
         assert len(log.events) == (number >= 12)
     assert log.events[0]["event"] == "link_changed"
-    assert log.events[0]["why"] == "BW was 5 Mbit/s and is 1 Mbit/s: 3 reports of the busy port in a row say so"
+    assert log.events[0]["why"] == "BW was 5 Mbit/s and is 1 Mbit/s: 3 observations in a row say so"
 
 
 def test_on_a_slower_line_lbo_and_hbo_shrink_to_no_less_than_two_frames() -> None:

@@ -257,7 +257,10 @@ def test_a_reader_takes_the_observers_role_by_itself(switch: TlsSwitch, certs: P
             assert code is grpc.StatusCode.PERMISSION_DENIED
             return message, reader.is_primary
 
-    assert asyncio.run(work()) == ('Read-only: the role "fairlane.observer" writes nothing', False)
+    assert asyncio.run(work()) == (
+        'Read-only: the role "fairlane.observer" writes nothing; the election id of this request is none',
+        False,
+    )
 
 
 # ---- certificates --------------------------------------------------------------------------------------------------

@@ -141,7 +141,7 @@ def test_mistakes_and_other_targets(wired_switch: LiveSwitch) -> None:
         (("s1:1", "--live", "--filter", "scr=1"), 2, "expected one of `ingress_port`, `src`"),
         (("s1:1", "--live", "--filter", "dport=http"), 2, "dport: "),
         (("s1:1", "--live", "--filter", "src=nobody"), 2, "match.src: invalid IP address"),
-        (("s1:1", "--live", "--count", "0"), 2, "from 1 to 1000"),
+        (("s1:1", "--live", "--count", "0"), 2, "is not within 1 to 1000"),
         (("s1:1", "--packet", TCP, "--pcap", "a.pcap"), 3, "--pcap a.pcap: cannot be read"),
         (("s1:999", "--packet", TCP), 3, "there is no port 999; there are 1, 3, 510"),
     ):

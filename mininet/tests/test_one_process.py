@@ -134,7 +134,8 @@ def test_packets_between_switches_do_not_cross_the_kernel_and_users_find_what_th
     assert "100% packet loss" in do(f"{H1} ping -c 1 -W 1 10.0.2.2")
     assert do(f"switch {S2} start", LIMIT_S) == ""
     assert 48.0 <= round_trip_ms(session) < 70.0
-    assert " 0% packet loss" in do(f"{H1} kill -INT $!; wait; cat neighbour.log")
+    sent, received = map(int, re.findall(r"(\d+) (?:packets transmitted|received)", do(f"{H1} kill -INT $!; wait; cat neighbour.log")))  # fmt: skip
+    assert received >= sent - 1, "the last one may be under way"
     assert session.leave() == 0
 
 
