@@ -26,35 +26,34 @@ LOOP_ENDS_WITH = (0, ErrorCode.LOOP_RUNNING.exit_code)
 
 def program_switches(network: Network, switches: Sequence[str] = ()) -> None:
     """`fairlane config init` for these switches (none named: all). Raises RuntimeError with the controller's own words."""
-    command = _command("config", "init", networks=[network], switches=switches)
+    command = _command("config", "init", network=network, switches=switches)
     done = subprocess.run(command, capture_output=True, text=True, timeout=INIT_TIMEOUT_S)
     if done.returncode != 0:
         words = (done.stderr or done.stdout).strip()
         raise RuntimeError(f"the controller could not program the switches of {network.topology.path}: {words}")
 
 
-def start_loop(networks: Sequence[Network], switches: Sequence[str] = (), *, probes: bool = True) -> Service:
-    """One control loop for all these topologies, ready when this returns; it belongs to the first one, and ends with that.
+def start_loop(network: Network, switches: Sequence[str] = (), *, probes: bool = True) -> Service:
+    """The control loop of a topology, ready when this returns; it ends with the topology.
 
     Args:
-        networks: those that it serves.
-        switches: only these, of a single topology.
+        network: the topology that it serves.
+        switches: only these.
         probes: False: nothing but the hosts' traffic crosses the links.
 
     Raises:
         RuntimeError: with the end of the loop's log when it does not start.
     """
-    first = networks[0]
-    ready = first.folder / "loop.ready"
-    words = [*_command("run", networks=networks, switches=switches), "--ready-file", str(ready)]
+    ready = network.folder / "loop.ready"
+    words = [*_command("run", network=network, switches=switches), "--ready-file", str(ready)]
 
     def command() -> list[str]:
         ready.unlink(missing_ok=True)
         return words if probes else [*words, "--no-probes"]
 
-    log = first.folder / "log" / "controller.log"
+    log = network.folder / "log" / "controller.log"
     loop = Service("fairlane run", command, log, ready.exists, LOOP_READY_TIMEOUT_S, ends_with=LOOP_ENDS_WITH)
-    first.run(loop)
+    network.run(loop)
     loop.wait_ready()
     return loop
 
@@ -87,7 +86,6 @@ def wait_for_loop(network: Network, loop: Service, switches: Sequence[str]) -> b
     )
 
 
-def _command(*words: str, networks: Sequence[Network], switches: Sequence[str]) -> list[str]:
-    states = [word for network in networks for word in ("--state", str(network.folder))]
+def _command(*words: str, network: Network, switches: Sequence[str]) -> list[str]:
     chosen = [word for name in switches for word in ("--switch", name)]
-    return [str(Path(sys.executable).parent / "fairlane"), *words, *states, *chosen]
+    return [str(Path(sys.executable).parent / "fairlane"), *words, "--state", str(network.folder), *chosen]

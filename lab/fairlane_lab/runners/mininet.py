@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairlane_controller.errors import FairlaneError
@@ -144,8 +144,8 @@ class _Batch:
     on_result: OnResult
     report: Report
     stack: ExitStack
-    loop: fl_processes.Service | None = None
-    """The control loop of the networks whose program needs one."""
+    loops: list[fl_processes.Service] = field(default_factory=list[fl_processes.Service])
+    """The control loops of the networks whose program needs one."""
 
     def run(self) -> None:
         """Start, go round by round, stop."""
@@ -167,11 +167,10 @@ class _Batch:
             fl_control.program_switches(bed.network)
         for bed in beds:
             bed.shape()
-        followed = [bed.network for bed in beds if bed.part.has_loop]
-        if followed:
-            probes = any(job.scenario.control.probes for group in self.groups for job in group.jobs)
-            self.loop = fl_control.start_loop(followed, probes=probes)
-            self.stack.callback(self.loop.stop)
+        probes = any(job.scenario.control.probes for group in self.groups for job in group.jobs)
+        for bed in (each for each in beds if each.part.has_loop):
+            self.loops.append(fl_control.start_loop(bed.network, probes=probes))
+            self.stack.callback(self.loops[-1].stop)
         self._facts = {id(bed): describe_bed(bed) for bed in beds}
         return beds
 
@@ -214,8 +213,8 @@ class _Batch:
         self.report(", ".join(dict.fromkeys(one.scenario.point for one in active)))
         ends = {id(one): one.running.zero_ns / 1e9 + one.scenario.duration_s + WATCH_AFTER_RUN_S for one in active}
         while (now := time.monotonic()) < max(ends.values(), default=0.0):
-            if self.loop is not None and self.loop.has_ended:
-                raise RuntimeError("the control loop ended in the middle of a run")
+            if any(loop.has_ended for loop in self.loops):
+                raise RuntimeError("a control loop ended in the middle of a run")
             due = [max(ends.values()), now + TICK_S]
             for one in (each for each in active if each.problem is None):
                 if one.bed.look_for_end():
