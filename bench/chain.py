@@ -7,14 +7,11 @@ Packets a second over three of them, and one TCP flow with its round-trip time o
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
-import os
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -23,8 +20,8 @@ from typing import Any
 
 import finsy as fy
 from fairlane_switch.process import ManagedProcess, find_binary
-from summary import row
-from testbed import Bed, build_pktgen, configure, entries, make_bed, run, set_offloads
+from summary import Part, measure, print_measured, ratios, row
+from testbed import Bed, bridge, build_pktgen, configure, entries, make_bed, run, set_offloads
 
 ONE, EACH, BRIDGES = "switches in one process", "a process for each switch", "Linux bridges"
 SWITCHES, FLOWS = 3, 1_000
@@ -121,22 +118,11 @@ def bridges(bed: Bed, switches: int) -> Generator[None]:
     """A Linux bridge for each switch."""
     with pairs(bed, switches) as ports, ExitStack() as stack:
         for i, interfaces in enumerate(ports):
-            name = f"{bed.left[:-1]}b{i}"
-            run("ip", "link", "add", name, "type", "bridge", "stp_state", "0", "forward_delay", "0")
-            stack.callback(run, "ip", "link", "del", name)
-            Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
-            for interface in interfaces:
-                run("ip", "link", "set", interface, "master", name)
-            run("ip", "link", "set", name, "up")
+            stack.enter_context(bridge(f"{bed.left[:-1]}b{i}", interfaces))
         yield
 
 
 PATHS: dict[str, Forwarders] = {ONE: one_process, EACH: process_each, BRIDGES: bridges}
-
-
-def ratios(samples: dict[str, list[float]], beside: str = BRIDGES) -> list[float]:
-    """All switches in one process over something else, round by round."""
-    return [ours / theirs for ours, theirs in zip(samples[ONE], samples[beside], strict=True)]
 
 
 def throughput(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -152,7 +138,7 @@ def throughput(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str
     rows = [row(group, name, values, "packets/s") for name, values in samples.items()]
     for beside, aim in ((EACH, PACKETS_AIM), (BRIDGES, None)):
         over = f"{group}: {ONE} over another"
-        rows.append(row(over, beside, ratios(samples, beside), "times", at_least=aim))
+        rows.append(row(over, beside, ratios(samples[ONE], samples[beside]), "times", at_least=aim))
     return rows, {"chain_pps": samples}
 
 
@@ -206,36 +192,20 @@ def tcp(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str, Any]]
     rows = [row(group, name, values, "Gbit/s") for name, values in rates.items()]
     rows += [row(f"{group}: its round-trip time", name, values, "ms") for name, values in times.items()]
     over = f"{group}: {ONE} over {BRIDGES}"
-    rows.append(row(over, "throughput", ratios(rates), "times", at_least=TCP_AIM))
-    rows.append(row(over, "round-trip time", ratios(times), "times", at_most=RTT_AIM))
+    rows.append(row(over, "throughput", ratios(rates[ONE], rates[BRIDGES]), "times", at_least=TCP_AIM))
+    rows.append(row(over, "round-trip time", ratios(times[ONE], times[BRIDGES]), "times", at_most=RTT_AIM))
     return rows, {"chain_tcp_gbps": rates, "chain_tcp_rtt_ms": times}
 
 
 def bench(seconds: float = 3.0, rounds: int = 6, only: str = "") -> dict[str, Any]:
     """All measurements; see the module's text for the form of the result."""
     pktgen = build_pktgen()
-    rows: list[dict[str, Any]] = []
-    raw: dict[str, Any] = {}
-    for name, part in {"throughput": throughput, "tcp": tcp}.items():
-        if only in ("", name):
-            part_rows, part_raw = part(pktgen, seconds, rounds)
-            rows += part_rows
-            raw |= part_raw
-    return {"rows": rows, "raw": raw}
-
-
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description="Measures a path over several switches; prints JSON.")
-    parser.add_argument("--seconds", type=float, default=3.0, help="length of each measurement")
-    parser.add_argument("--rounds", type=int, default=6, help="rounds of the comparison")
-    parser.add_argument("--only", choices=["throughput", "tcp"], default="", help="one part only")
-    options = parser.parse_args()
-    if os.geteuid() != 0:
-        sys.exit("bench/chain.py: network namespaces need root")
-    result = bench(options.seconds, options.rounds, options.only)
-    print(json.dumps(result, indent=1, ensure_ascii=False))
+    parts: dict[str, Part] = {
+        "throughput": lambda: throughput(pktgen, seconds, rounds),
+        "tcp": lambda: tcp(pktgen, seconds, rounds),
+    }
+    return measure(parts, only)
 
 
 if __name__ == "__main__":
-    main()
+    print_measured("a path over several switches", bench, ["throughput", "tcp"])

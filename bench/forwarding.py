@@ -7,13 +7,10 @@ Prints one JSON object: `{"rows": [what summary.row makes...], "raw": {...}}`. R
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -22,8 +19,8 @@ from typing import Any
 from bmv2 import is_installed, start_bmv2
 from fairlane_lab.results.statistics import aggregate
 from fairlane_switch.switch import PortOptions, Switch, SwitchOptions, start_switch
-from summary import row
-from testbed import Bed, build_pktgen, configure, entries, make_bed, pin, resident_mb, run
+from summary import Part, measure, print_measured, ratios, row
+from testbed import Bed, bridge, build_pktgen, configure, entries, make_bed, pin, resident_mb
 
 BRIDGE, COPY, OURS, BMV2 = "Linux bridge", "bare copy loop", "fairlane-switch", "simple_switch_grpc"
 GENERATOR = "the generator alone"
@@ -40,21 +37,6 @@ RSS_AIM_MB = 150.0
 RATE_ERROR_AIM = 0.001
 RATES_BPS = (1_000_000, 10_000_000, 100_000_000)
 FLOWS = (1, 1_000, 65_536)
-
-
-@contextlib.contextmanager
-def bridge(bed: Bed) -> Generator[None]:
-    """A Linux bridge between the two interfaces."""
-    name = bed.left[:-1] + "r"
-    run("ip", "link", "add", name, "type", "bridge", "stp_state", "0", "forward_delay", "0")
-    try:
-        Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
-        for interface in (bed.left, bed.right):
-            run("ip", "link", "set", interface, "master", name)
-        run("ip", "link", "set", name, "up")
-        yield
-    finally:
-        run("ip", "link", "del", name)
 
 
 @contextlib.contextmanager
@@ -92,7 +74,7 @@ def bmv2(bed: Bed) -> Generator[None]:
 def forwarders() -> dict[str, Callable[[Bed], contextlib.AbstractContextManager[object]]]:
     """What is measured between the same two interfaces, by name; BMv2 only where it is installed."""
     there: dict[str, Callable[[Bed], contextlib.AbstractContextManager[object]]] = {
-        BRIDGE: bridge,
+        BRIDGE: lambda bed: bridge(bed.left[:-1] + "r", (bed.left, bed.right)),
         COPY: copy_loop,
         OURS: lambda bed: fairlane(bed, flows=THROUGHPUT_FLOWS),
     }
@@ -119,10 +101,8 @@ def throughput(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str
         rows.append(row("forwarding of 64-byte frames (held back: by the generator)", text, values, "packets/s"))
     for beside, aim in ((COPY, COPY_AIM), (BRIDGE, BRIDGE_AIM), (BMV2, BMV2_AIM)):
         if beside in samples:
-            ratios = [ours / theirs for ours, theirs in zip(samples[OURS], samples[beside], strict=True)]
-            rows.append(
-                row(f"forwarding of 64-byte frames: {OURS} over another", beside, ratios, "times", at_least=aim)
-            )
+            over = f"forwarding of 64-byte frames: {OURS} over another"
+            rows.append(row(over, beside, ratios(samples[OURS], samples[beside]), "times", at_least=aim))
     return rows, {"throughput_pps": samples}
 
 
@@ -144,8 +124,7 @@ def draining(pktgen: Path, rounds: int) -> tuple[list[dict[str, Any]], dict[str,
                 values.append(rate_of_sending(bed, before + DRAINED // 5, before + 4 * DRAINED // 5))
     group = "draining a full ring"
     rows = [row(group, f"--send-threads {threads}", values, "packets/s") for threads, values in samples.items()]
-    ratios = [one / none for none, one in zip(samples[0], samples[1], strict=True)]
-    rows.append(row(group, "--send-threads 1 over 0", ratios, "times"))
+    rows.append(row(group, "--send-threads 1 over 0", ratios(samples[1], samples[0]), "times"))
     return rows, {"draining_pps": {str(threads): values for threads, values in samples.items()}}
 
 
@@ -237,8 +216,8 @@ def delays(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str, An
             rows += [row(f"delay through {name}", where, values[name], "µs") for name in chosen]
             if (part, load) == ("p99", 0.5):
                 for name, beside, aim in ((OURS, BRIDGE, DELAY_AIM), (SPINNING, BRIDGE, DELAY_AIM), (OURS, COPY, None)):
-                    ratios = [ours / theirs for ours, theirs in zip(values[name], values[beside], strict=True)]
-                    rows.append(row(f"delay over that of {beside}, {where}", name, ratios, "times", at_most=aim))
+                    over = f"delay over that of {beside}, {where}"
+                    rows.append(row(over, name, ratios(values[name], values[beside]), "times", at_most=aim))
     raw = {f"{name} {load:.0%}": received for (name, load), received in found.items()}
     return rows, {"delay": raw, "delay_capacity_pps": capacity}
 
@@ -246,37 +225,15 @@ def delays(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str, An
 def bench(seconds: float = 3.0, rounds: int = 6, only: str = "") -> dict[str, Any]:
     """All measurements; see the module's text for the form of the result."""
     pktgen = build_pktgen()
-    parts: dict[str, Callable[[], tuple[list[dict[str, Any]], dict[str, Any]]]] = {
+    parts: dict[str, Part] = {
         "throughput": lambda: throughput(pktgen, seconds, rounds),
         "draining": lambda: draining(pktgen, rounds),
         "memory": lambda: memory(pktgen, seconds),
         "rates": lambda: rates(pktgen, seconds),
         "delays": lambda: delays(pktgen, seconds, rounds),
     }
-    rows: list[dict[str, Any]] = []
-    raw: dict[str, Any] = {}
-    for name, part in parts.items():
-        if only in ("", name):
-            part_rows, part_raw = part()
-            rows += part_rows
-            raw |= part_raw
-    return {"rows": rows, "raw": raw}
-
-
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description="Measures forwarding; prints JSON.")
-    parser.add_argument("--seconds", type=float, default=3.0, help="length of each measurement")
-    parser.add_argument("--rounds", type=int, default=6, help="rounds of the comparison")
-    parser.add_argument(
-        "--only", choices=["throughput", "draining", "memory", "rates", "delays"], default="", help="one part only"
-    )
-    arguments = parser.parse_args()
-    if os.geteuid() != 0:
-        sys.exit("bench/forwarding.py: network namespaces need root")
-    result = bench(arguments.seconds, arguments.rounds, arguments.only)
-    print(json.dumps(result, indent=1, ensure_ascii=False))
+    return measure(parts, only)
 
 
 if __name__ == "__main__":
-    main()
+    print_measured("forwarding", bench, ["throughput", "draining", "memory", "rates", "delays"])

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import json
 import os
 import platform
 import subprocess
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +85,40 @@ def row(
         "low": of.lo if known else None,
         "high": of.hi if known else None,
     }
+
+
+def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
+    """Of two samples, round by round."""
+    return [one / other for one, other in zip(ours, theirs, strict=True)]
+
+
+Part = Callable[[], tuple[list[dict[str, Any]], dict[str, Any]]]
+"""A part of a benchmark: rows, and raw numbers."""
+
+
+def measure(parts: Mapping[str, Part], only: str = "") -> dict[str, Any]:
+    """Measure all parts, or `only` one: `{"rows": [what `row` makes...], "raw": {...}}`."""
+    rows: list[dict[str, Any]] = []
+    raw: dict[str, Any] = {}
+    for name, part in parts.items():
+        if only in ("", name):
+            part_rows, part_raw = part()
+            rows += part_rows
+            raw |= part_raw
+    return {"rows": rows, "raw": raw}
+
+
+def print_measured(what: str, bench: Callable[[float, int, str], dict[str, Any]], parts: Sequence[str]) -> None:
+    """The command line of a benchmark with parts that needs root: prints its result as JSON."""
+    parser = argparse.ArgumentParser(description=f"Measures {what}; prints JSON.")
+    parser.add_argument("--seconds", type=float, default=3.0, help="length of each measurement")
+    parser.add_argument("--rounds", type=int, default=6, help="rounds of the comparison")
+    parser.add_argument("--only", choices=parts, default="", help="one part only")
+    arguments = parser.parse_args()
+    if os.geteuid() != 0:
+        sys.exit(f"bench/{Path(sys.argv[0]).name}: network namespaces need root")
+    result = bench(arguments.seconds, arguments.rounds, arguments.only)
+    print(json.dumps(result, indent=1, ensure_ascii=False))
 
 
 def number(value: float) -> str:

@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,6 +102,20 @@ def set_offloads(interface: str, prefix: Sequence[str] = ()) -> None:
     """Switch an interface's offloads off, those that it has; `prefix`: of the command, as `ip netns exec`."""
     for feature in OFFLOADS:
         subprocess.run([*prefix, "ethtool", "-K", interface, feature, "off"], capture_output=True, timeout=30)
+
+
+@contextlib.contextmanager
+def bridge(name: str, interfaces: Iterable[str]) -> Generator[None]:
+    """A Linux bridge between interfaces."""
+    run("ip", "link", "add", name, "type", "bridge", "stp_state", "0", "forward_delay", "0")
+    try:
+        Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
+        for interface in interfaces:
+            run("ip", "link", "set", interface, "master", name)
+        run("ip", "link", "set", name, "up")
+        yield
+    finally:
+        run("ip", "link", "del", name)
 
 
 @contextlib.contextmanager

@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 
 import pexpect
+from fairlane_topology import state as fl_state
+from fairlane_topology.state import OwnedProcess
 
 PROMPT = "mininet> "
 START_TIMEOUT_S = 240.0
@@ -124,3 +128,37 @@ class Session:
         if self._terminal.isalive():
             os.kill(self.pid, signal.SIGKILL)
             self._terminal.wait()
+
+
+@contextlib.contextmanager
+def sessions(instance: str, document: object, folder: Path) -> Generator[Callable[..., Session]]:
+    """Starts the launcher with a topology, as often as asked for; nothing of it stays in any case."""
+    topology = folder / "topology.json"
+    topology.write_text(json.dumps(document))
+    made: list[Session] = []
+
+    def started(*arguments: str) -> Session:
+        made.append(Session("--instance", instance, "--topology", str(topology), *arguments, folder=folder))
+        return made[-1]
+
+    try:
+        yield started
+    finally:
+        for session in made:
+            session.end()
+        fl_state.clean(instance)
+
+
+def processes(instance: str) -> dict[str, OwnedProcess]:
+    """What the run state names, by what it is."""
+    state = fl_state.read(instance)
+    assert state is not None
+    return {process.what: process for process in map(OwnedProcess.from_json, state["pids"])}
+
+
+def wait_until(happens: Callable[[], object], what: str, limit_s: float = 60.0) -> None:
+    """Wait until it happens; `what` is the error."""
+    deadline = time.monotonic() + limit_s
+    while not happens():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -13,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cli_session import Session, launcher
+from cli_session import Session, launcher, sessions
 from fairlane_topology import state as fl_state
 
 pytestmark = pytest.mark.kernel
@@ -39,18 +38,8 @@ def document() -> dict[str, object]:
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Session]]:
     """Starts the launcher in a terminal. Its state is in the test's own folder; nothing of it stays in any case."""
     monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path / "state"))
-    (tmp_path / "topology.json").write_text(json.dumps(document()))
-    sessions: list[Session] = []
-
-    def started(*arguments: str) -> Session:
-        topology = str(tmp_path / "topology.json")
-        sessions.append(Session("--instance", INSTANCE, "--topology", topology, *arguments, folder=tmp_path))
-        return sessions[-1]
-
-    yield started
-    for session in sessions:
-        session.end()
-    fl_state.clean(INSTANCE)
+    with sessions(INSTANCE, document(), tmp_path) as started:
+        yield started
 
 
 def ours() -> list[str]:

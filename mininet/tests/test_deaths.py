@@ -9,11 +9,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_session import Session
+from cli_session import Session, processes, sessions, wait_until
 from fairlane_switch.wire import WireClient, WireUnreachableError
 from fairlane_topology import state as fl_state
 from fairlane_topology.state import OwnedProcess, namespace_members
@@ -42,26 +42,8 @@ def session(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
             {"a": "s1-p2", "b": "h2", "delay": "1ms", "bandwidth": "8Mbit"},
         ],
     }
-    (tmp_path / "topology.json").write_text(json.dumps(document))
-    words = ("--instance", INSTANCE, "--topology", str(tmp_path / "topology.json"))
-    running = Session(*words, "--program", getattr(request, "param", "qthresh"), folder=tmp_path)
-    yield running
-    running.end()
-    fl_state.clean(INSTANCE)
-
-
-def processes() -> dict[str, OwnedProcess]:
-    """What the run state names, by what it is."""
-    state = fl_state.read(INSTANCE)
-    assert state is not None
-    return {process.what: process for process in map(OwnedProcess.from_json, state["pids"])}
-
-
-def wait_until(happens: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while not happens():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
+    with sessions(INSTANCE, document, tmp_path) as started:
+        yield started("--program", getattr(request, "param", "qthresh"))
 
 
 def fairlane(*words: str) -> subprocess.CompletedProcess[str]:
@@ -70,7 +52,7 @@ def fairlane(*words: str) -> subprocess.CompletedProcess[str]:
 
 def kill(what: str) -> OwnedProcess:
     """Kill a process as nobody expects it."""
-    process = processes()[what]
+    process = processes(INSTANCE)[what]
     os.kill(process.pid, signal.SIGKILL)
     return process
 
@@ -91,7 +73,7 @@ def test_what_dies_is_started_again_as_it_was(session: Session) -> None:
     links = fl_state.folder(INSTANCE) / "network.json"
     wait_until(lambda: '"delay_us": 20000' in links.read_text(), "the change of a link is not kept")
     killed = kill(NETWORK)
-    wait_until(lambda: processes()[NETWORK] != killed, "the network is not started again")
+    wait_until(lambda: processes(INSTANCE)[NETWORK] != killed, "the network is not started again")
     wait_until(lambda: delay_us("h1-s1") == 20_000, "the link has not its settings")
     wait_until(lambda: fairlane("status").returncode == 0, "the loop does not restore the switch")
     assert "0% dropped" in session.do("pingall 5")
@@ -116,12 +98,12 @@ def test_what_dies_is_started_again_as_it_was(session: Session) -> None:
 @pytest.mark.parametrize("session", ["ena"], indirect=True)
 def test_switches_without_a_loop_get_their_program_again_but_one_that_was_stopped_stays_so(session: Session) -> None:
     killed = kill(NETWORK)
-    wait_until(lambda: processes()[NETWORK] != killed, "the network is not started again")
+    wait_until(lambda: processes(INSTANCE)[NETWORK] != killed, "the network is not started again")
     wait_until(lambda: fairlane("status").returncode == 0, "the switch has no program")
     assert "0% dropped" in session.do("pingall 5")
     assert session.do(f"switch {S1} stop") == ""
     killed = kill(NETWORK)
-    wait_until(lambda: processes()[NETWORK] != killed, "the network is not started again")
+    wait_until(lambda: processes(INSTANCE)[NETWORK] != killed, "the network is not started again")
     wait_until(lambda: delay_us("h1-s1") == 1_000, "the links are not there")
     assert session.do(f"switch {S1} start", LIMIT_S) == ""
     assert "0% dropped" in session.do("pingall 5")
@@ -134,10 +116,10 @@ def test_nothing_outlives_a_killed_launcher(session: Session) -> None:
     session.type(f"{H1} sleep 600")  # a shell that is busy
 
     def members() -> list[OwnedProcess]:
-        return namespace_members(processes()[f"host {name}"].pid for name in ("h1", "h2"))
+        return namespace_members(processes(INSTANCE)[f"host {name}"].pid for name in ("h1", "h2"))
 
     wait_until(lambda: len(members()) >= 4, "the hosts' commands do not run")
-    owned = [*processes().values(), *members()]
+    owned = [*processes(INSTANCE).values(), *members()]
     assert session.signal(signal.SIGKILL) == -signal.SIGKILL
     wait_until(lambda: not any(process.is_alive() for process in owned), "processes stay")
     wait_until(lambda: fl_state.instances() == [], "the run state stays")

@@ -9,14 +9,11 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cli_session import Session
-from fairlane_topology import state as fl_state
-from fairlane_topology.state import OwnedProcess
+from cli_session import Session, processes, sessions
 
 pytestmark = pytest.mark.kernel
 
@@ -45,18 +42,8 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
             ["s3-p2", "h2"],
         ],
     }
-    (tmp_path / "topology.json").write_text(json.dumps(document))
-    sessions: list[Session] = []
-
-    def started(*arguments: str) -> Session:
-        topology = str(tmp_path / "topology.json")
-        sessions.append(Session("--instance", INSTANCE, "--topology", topology, *arguments, folder=tmp_path))
-        return sessions[-1]
-
-    yield started
-    for session in sessions:
-        session.end()
-    fl_state.clean(INSTANCE)
+    with sessions(INSTANCE, document, tmp_path) as started:
+        yield started
 
 
 def fairlane(*words: str, code: int = 0) -> str:
@@ -80,27 +67,13 @@ def frames(interface: str) -> int:
     return sum(int((counts / name).read_text()) for name in ("rx_packets", "tx_packets"))
 
 
-def processes() -> dict[str, OwnedProcess]:
-    """What the run state names, by what it is."""
-    state = fl_state.read(INSTANCE)
-    assert state is not None
-    return {process.what: process for process in map(OwnedProcess.from_json, state["pids"])}
-
-
-def wait_until(happens: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while not happens():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
-
-
 @needs_root
 def test_packets_between_switches_do_not_cross_the_kernel_and_users_find_what_they_had(
     start: Callable[..., Session],
 ) -> None:
     session = start()
     do = session.do
-    assert [what for what in processes() if "fairlane-switch" in what] == ["fairlane-switch network"]
+    assert [what for what in processes(INSTANCE) if "fairlane-switch" in what] == ["fairlane-switch network"]
     assert not Path(f"/sys/class/net/n{INSTANCE}w0a").exists()
     before = [frames(name) for name in (f"{S1}-eth1", f"{S1}-eth2", f"{S2}-eth1", f"{S2}-eth2")]
     assert "0% dropped" in do("pingall 5")
@@ -143,14 +116,14 @@ def test_packets_between_switches_do_not_cross_the_kernel_and_users_find_what_th
 def test_with_separate_processes_a_killed_switch_takes_no_other_one_with_it(start: Callable[..., Session]) -> None:
     session = start("--processes", "separate")
     do = session.do
-    switches = [what for what in processes() if "fairlane-switch" in what]
+    switches = [what for what in processes(INSTANCE) if "fairlane-switch" in what]
     assert switches == [f"fairlane-switch {name}" for name in (S1, S2, S3)] + ["fairlane-switch network"]
     assert 10.0 <= round_trip_ms(session) < 30.0
     assert frames(f"{S1}-eth2") >= 6
     assert "s1-s2 is a bare veth pair" in " ".join(fairlane("link", "set", "s1-s2", "--delay", "1ms", code=5).split())
     fairlane("link", "set", "s2-s3", "--delay", "20ms")
     assert 44.0 <= round_trip_ms(session) < 65.0
-    os.kill(processes()[f"fairlane-switch {S2}"].pid, signal.SIGKILL)
+    os.kill(processes(INSTANCE)[f"fairlane-switch {S2}"].pid, signal.SIGKILL)
     assert "100% packet loss" in do(f"{H1} ping -c 1 -W 1 10.0.2.2")
     assert " 0% packet loss" in do(f"{H1} ping -c 1 -W 5 10.0.3.3")
     # It stays dead, as one without power does, and that is shown.

@@ -10,12 +10,11 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_session import launcher
+from cli_session import launcher, wait_until
 from fairlane_hosts import loader, registry
 from fairlane_topology import state as fl_state
 
@@ -70,13 +69,6 @@ def folder() -> Path:
     return registry.cgroup_folder()
 
 
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < deadline, f"timed out: {what}"
-        time.sleep(0.05)
-
-
 def nothing_is_left() -> bool:
     registered = [name for name in loader.available() if name.startswith(PREFIX)]
     return not registered and not folder().exists() and loader.status() == loader.Status({})
@@ -94,7 +86,7 @@ def test_sender_and_receiver_have_the_program_and_commands_run_in_their_cgroups(
     for host in ("h1", "h2"):
         assert f"0::/{folder().name}/{INSTANCE}/{host}" in said
     assert f"net.ipv4.tcp_congestion_control = {PREFIX}ena_sack" in said
-    wait_until(nothing_is_left, "programs, names and cgroups to be gone")
+    wait_until(nothing_is_left, "programs, names and cgroups to be gone", TIMEOUT_S)
 
 
 def test_after_kill_9_and_make_stop_nothing_is_left(topology: Path) -> None:
@@ -107,7 +99,7 @@ def test_after_kill_9_and_make_stop_nothing_is_left(topology: Path) -> None:
         return len(loader.status().attached)
 
     try:
-        wait_until(lambda: attached() == 2, "both hosts to have their program")
+        wait_until(lambda: attached() == 2, "both hosts to have their program", TIMEOUT_S)
         assert len(list(folder().glob(f"{INSTANCE}/h?"))) == 2
     finally:
         process.kill()
@@ -117,5 +109,5 @@ def test_after_kill_9_and_make_stop_nothing_is_left(topology: Path) -> None:
         [sys.executable, "-m", "fairlane_topology.stop"], capture_output=True, text=True, timeout=TIMEOUT_S
     )
     assert stop.returncode == 0, stop.stderr
-    wait_until(nothing_is_left, "programs, names and cgroups to be gone")
+    wait_until(nothing_is_left, "programs, names and cgroups to be gone", TIMEOUT_S)
     assert fl_state.instances() == []

@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, Any, get_args
 
 import typer
-
-from fairlane_controller.errors import unknown_name
 
 Function = Callable[..., Any]
 
@@ -64,17 +62,6 @@ def option(name: str, kind: Any, *names: str, **settings: Any) -> inspect.Parame
     """
     annotation = Annotated[kind | None, typer.Option(*names, **settings)]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-
-
-def parse_word(what: str, words: Sequence[str]) -> Callable[[str], str]:
-    """What reads one of several words; raises UNKNOWN_NAME with all of them."""
-
-    def parse(text: str) -> str:
-        if text not in words:
-            raise unknown_name(what, text, words)
-        return text
-
-    return parse
 
 
 def _filled(paragraph: str) -> str:

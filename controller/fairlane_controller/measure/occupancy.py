@@ -12,13 +12,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from finsy import P4CounterEntry, P4RegisterEntry
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.ports import PortsClient
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.reading import read_cells
 from fairlane_controller.units import counted
 
 PERIOD_S = 5.0
@@ -26,7 +26,7 @@ PERIOD_S = 5.0
 PAUSE_S = 0.2
 """Between the two readings that must agree."""
 CELLS = 512
-"""Of a register or counter, in one request."""
+"""Of a register, in one write."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class OccupancyKeeper:
     async def poll(self, client: SwitchClient, ports: Collection[int]) -> None:
         """Compare once, and correct what is certainly wrong. Raises FairlaneError where the target reads no registers (BMv2)."""
         state = self._state
-        counts = await _cells(client, P4RegisterEntry, state.of_port[0], ports)
+        counts = await read_cells(client, P4RegisterEntry, state.of_port[0], ports)
         if not any(counts.values()):
             return
         async with self._open_ports() as queues:
@@ -79,7 +79,7 @@ class OccupancyKeeper:
             admitted = await self._admitted(client, ports)
 
             async def is_quiet() -> bool:
-                now, waiting = await _cells(client, P4RegisterEntry, state.of_port[0], ports), await queues.ports()
+                now, waiting = await read_cells(client, P4RegisterEntry, state.of_port[0], ports), await queues.ports()
                 if now != counts or any(one.waiting_packets for one in waiting if one.port in counts):
                     return False
                 return await self._admitted(client, ports) == admitted
@@ -104,18 +104,9 @@ class OccupancyKeeper:
         """Number of packets that the ports have admitted."""
         cells = self._state.admitted_cells
         indices = [port * cells + cell for port in ports for cell in range(cells)]
-        found = await _cells(client, P4CounterEntry, self._state.admitted, indices)
+        found = await read_cells(client, P4CounterEntry, self._state.admitted, indices)
         return sum(one.packet_count for one in found.values() if one)
 
     async def _nonzero_slots(self, client: SwitchClient) -> list[int]:
-        counts = await _cells(client, P4RegisterEntry, self._state.of_slot, range(self._state.slots))
+        counts = await read_cells(client, P4RegisterEntry, self._state.of_slot, range(self._state.slots))
         return [slot for slot, count in counts.items() if count]
-
-
-async def _cells(client: SwitchClient, kind: Any, name: str, indices: Collection[int]) -> dict[int, Any]:
-    """Cells at once: a batch of several askers would begin a turn of the event loop later, which moves all runs in virtual time."""
-    entities, found = [kind(name, index=index) for index in indices], dict[int, Any]()
-    for at in range(0, len(entities), CELLS):
-        read: list[Any] = await client.read_entities(entities[at : at + CELLS])
-        found |= {cell.index: cell.data for cell in read}
-    return found

@@ -15,6 +15,8 @@ from finsy.p4entity import P4Entity
 from fairlane_controller.switch.client import CELLS_A_READ, SwitchClient
 from fairlane_controller.switch.faults import translate
 
+CELLS_AT_ONCE = 512
+"Of `read_cells`, in one request."
 _Key = tuple[type[P4Entity], str, int]
 """(kind of entity, name, index; -1 for a table)."""
 _KINDS: dict[type[Any], tuple[str, Any]] = {
@@ -160,3 +162,22 @@ class BatchReading:
 
     def _on_progress(self) -> None:
         self.progress += 1
+
+
+async def read_cells(client: SwitchClient, kind: Any, name: str, indices: Iterable[int]) -> dict[int, Any]:
+    """Read cells once. A `BatchReading` asks a turn of the event loop later, which moves a run in virtual time.
+
+    Args:
+        client: The connection to the switch.
+        kind: `P4CounterEntry` or `P4RegisterEntry`.
+        name: The counter or register.
+        indices: Its cells.
+
+    Returns:
+        The values by their indices; None for one that is 0.
+    """
+    entities, found = [kind(name, index=index) for index in indices], dict[int, Any]()
+    for start in range(0, len(entities), CELLS_AT_ONCE):
+        read: list[Any] = await client.read_entities(entities[start : start + CELLS_AT_ONCE])
+        found |= {cell.index or 0: cell.data for cell in read}
+    return found

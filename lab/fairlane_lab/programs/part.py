@@ -15,6 +15,7 @@ from fairlane_controller.program.rows import Column
 from fairlane_controller.program.setup import read_rows, share
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.reading import read_cells
 from fairlane_controller.switch.shared import COUNTER_DROPS, COUNTER_PASSED, drops_index
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.topology import PortKey, managed_ports
@@ -268,8 +269,6 @@ async def program_drops(client: SwitchClient, part: LabPart, ports: Iterable[int
     """Packets that the program has refused at each of these ports of a switch."""
     found = dict.fromkeys(ports, 0)
     indices = {drops_index(port, reason): port for port in found for reason in part.drop_reasons}
-    # At once: a batch begins a turn of the event loop later, which moves a run in virtual time.
-    for cell in await client.read_entities([P4CounterEntry(COUNTER_DROPS, index=index) for index in indices]) if indices else ():  # fmt: skip
-        if isinstance(cell, P4CounterEntry) and cell.data:
-            found[indices[cell.index or 0]] += cell.data.packet_count
+    for index, cell in (await read_cells(client, P4CounterEntry, COUNTER_DROPS, indices)).items():
+        found[indices[index]] += cell.packet_count if cell else 0
     return found
