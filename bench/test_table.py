@@ -94,7 +94,7 @@ def pipeline_rows(program: str, flows: int | None = None) -> list[dict[str, Any]
 
 @contextlib.contextmanager
 def a_bed(*_arguments: object, **_options: object) -> Generator[Any]:
-    yield SimpleNamespace(probe=received, throughput_pps=measured, process=SimpleNamespace(pid=0))
+    yield SimpleNamespace(left="l", right="r", probe=received, throughput_pps=measured, process=SimpleNamespace(pid=0))
 
 
 @pytest.fixture
