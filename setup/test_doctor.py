@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import doctor
 import pytest
@@ -39,6 +40,25 @@ def test_what_fails_has_no_version(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     assert doctor.rust().what == "Rust: none"
+
+
+@pytest.mark.parametrize(
+    ("is_built", "free_gib", "ok", "mend"),
+    [
+        (False, 2.9, False, "the build needs 3 GiB"),
+        (False, 3.0, True, ""),
+        (True, 2.9, True, ""),
+        (True, 0.4, False, "runs need 0.5 GiB"),
+    ],
+)
+def test_the_build_needs_its_room_only_once(
+    is_built: bool, free_gib: float, ok: bool, mend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "binaries", lambda: doctor.Finding(is_built, ""))
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: SimpleNamespace(free=int(free_gib * 2**30)))
+    found = doctor.disk()
+    assert found.ok is ok
+    assert found.mend.endswith(mend)
 
 
 DEAD_KERNEL = """
