@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -70,9 +71,14 @@ def routes() -> list[fy.P4TableEntry]:
     return [back, *entries(FLOWS)]
 
 
+def packet_cpu() -> int:
+    """The processor of the packet thread, as the launcher chooses it for one network; the hosts receive on the others."""
+    return max(os.sched_getaffinity(0))
+
+
 @contextlib.contextmanager
 def started(command: Sequence[str | Path], addresses: Sequence[str]) -> Generator[None]:
-    """A process that serves these switches, with their programs. It runs on any processor: several on one would starve."""
+    """A process that serves these switches, with their programs."""
     with ManagedProcess.start(command, ready="fairlane-switch: ready", timeout_s=30):
         for address in addresses:
             configure(address, routes())
@@ -100,7 +106,8 @@ def one_process(bed: Bed, switches: int) -> Generator[None]:
         ]
         config.write_text(json.dumps({"switches": nodes, "links": links}))
         binary = find_binary("fairlane-switch")
-        with started([binary, "network", "--config", config, "--control", Path(folder, "socket")], addresses):
+        command = [binary, "network", "--config", config, "--control", Path(folder, "socket"), "--cpu", str(packet_cpu())]
+        with started(command, addresses):
             yield
 
 
@@ -155,6 +162,9 @@ def receiver(bed: Bed) -> Generator[str]:
             run("ip", "-n", netns, "link", "set", name, "address", MACS[name], "up")
             run("ip", "-n", netns, "address", "add", f"{address}/16", "dev", name)
             run("ip", "-n", netns, "neigh", "add", peer, "lladdr", MACS[there], "dev", name)
+            mask = sum(1 << cpu for cpu in os.sched_getaffinity(0) - {packet_cpu()})
+            steering = f"echo {mask:x} > /sys/class/net/{name}/queues/rx-0/rps_cpus"
+            run("ip", "netns", "exec", netns, "sh", "-c", steering)
         yield far
     finally:
         run("ip", "netns", "del", far)

@@ -3,11 +3,12 @@
 //! its own addresses, as if it were alone, and can be stopped and started by itself.
 
 use crate::options::{LogFormat, Options};
-use crate::run::{make_device, serve, Failure, Prepared, EVENT_BATCHES};
+use crate::run::{ended, make_device, packet_thread, serve, Failure, Prepared, EVENT_BATCHES};
 use crate::{control, stats_log};
 use clap::Parser;
+use netio::open_files;
 use netio::own_socket::{self, refusal, Removal};
-use netio::{open_files, thread};
+use netio::thread::Scheduling;
 use serde_json::{json, Value};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +18,6 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tracing::info_span;
 use wire::config::{self, NetworkConfig};
-use wire::realtime::Realtime;
 use wire::run::{NetworkHandle, Signals};
 use wire::setup::{Setup, SwitchPlan};
 
@@ -41,9 +41,8 @@ pub struct NetworkOptions {
     /// File to write the ready line to when all switches serve and the links carry frames
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
-    /// Real-time scheduling of the packet thread
-    #[arg(long, value_enum, default_value_t = Realtime::Auto)]
-    realtime: Realtime,
+    #[command(flatten)]
+    scheduling: Scheduling,
     /// Wake up to this much before an instant, as the machine's latency asks for, and poll for the rest (0 to 1000)
     #[arg(long, default_value_t = 100, value_name = "US", value_parser = clap::value_parser!(u64).range(0..=1000))]
     spin_us: u64,
@@ -252,21 +251,7 @@ pub fn run(options: &NetworkOptions) -> Result<(), Failure> {
         switches.and_then(|switches| switches.answer(line))
     };
     let (wire, network) = setup.wire(&links, &plans, intercept).map_err(start)?;
-    let realtime = options.realtime;
-    let (scheduled_in, scheduled) = std::sync::mpsc::channel();
-    let packets = std::thread::Builder::new().name("packets".to_owned());
-    let packets = packets.spawn(move || {
-        thread::no_timer_slack();
-        // The receiver is gone when the start failed at the same moment.
-        let _ = scheduled_in.send(realtime.schedule());
-        wire.run(&signals)
-    });
-    let packets = packets.map_err(|e| start(format!("cannot start a thread: {e}")))?;
-    let scheduling = match scheduled.recv() {
-        Ok(Ok(scheduling)) => scheduling,
-        Ok(Err(error)) => return Err(start(error)),
-        Err(_) => return Err(start("the packet thread ended".to_owned())),
-    };
+    let (packets, scheduling) = packet_thread(options.scheduling, move || wire.run(&signals))?;
     let switches = Arc::new(Switches {
         running: plans.iter().map(|_| Mutex::default()).collect(),
         names: plans.into_iter().map(|plan| plan.name).collect(),
@@ -286,9 +271,7 @@ pub fn run(options: &NetworkOptions) -> Result<(), Failure> {
         options.control.display()
     );
     crate::ready::tell(&ready, options.ready_file.as_deref(), None).map_err(start)?;
-    let result = packets
-        .join()
-        .map_err(|_| Failure::Running("the packet thread panicked".to_owned()))?;
+    let result = ended(packets);
     tracing::info!("stopping");
     for running in &switches.running {
         if let Some(running) = running
@@ -299,5 +282,5 @@ pub fn run(options: &NetworkOptions) -> Result<(), Failure> {
             running.end();
         }
     }
-    result.map_err(|e| Failure::Running(format!("the packet thread failed: {e}")))
+    result
 }

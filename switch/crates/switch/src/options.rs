@@ -4,6 +4,7 @@
 use crate::port_options::PortOptions;
 use clap::Parser;
 use device::config::PORT_MAX;
+use netio::thread::Scheduling;
 use netio::PortBinding;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -80,9 +81,8 @@ pub struct Options {
     /// Threads that send frames, each for a share of the ports; 0: the packet thread sends too
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
     pub send_threads: u8,
-    /// Real-time scheduling of the packet threads
-    #[arg(long, value_enum, default_value_t = Realtime::Auto)]
-    pub realtime: Realtime,
+    #[command(flatten)]
+    pub scheduling: Scheduling,
     /// Frames that the kernel keeps for each interface while the switch is busy
     #[arg(long, default_value_t = 2048, value_parser = clap::value_parser!(u32).range(32..=65_536))]
     pub ring_frames: u32,
@@ -95,17 +95,6 @@ pub enum LogFormat {
     Text,
     /// An object a line: timestamp, level, target (where), message, fields.
     Json,
-}
-
-/// Whether to ask for real-time scheduling.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Realtime {
-    /// If it is permitted.
-    Auto,
-    /// Or do not start.
-    On,
-    /// Never.
-    Off,
 }
 
 /// A size of memory: a whole number of KiB, MiB or GiB.

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Start-up and end: interfaces and device first, then the server, then "ready"; a signal stops both.
 
-use crate::options::{Options, Realtime};
+use crate::options::Options;
 use crate::port_options::PortOptions;
 use crate::{control, ready, security, stats_log};
 use device::{Device, DeviceConfig, DeviceHandle, PortConfig};
 use gnmi::{Gnmi, Interface, KernelLinks};
 use netio::socket::RingOptions;
-use netio::{open_files, own_socket, thread, LoopOptions, SwitchLoop};
+use netio::thread::Scheduling;
+use netio::{open_files, own_socket, LoopOptions, SwitchLoop};
 use p4rt::{Server, ServerOptions, Tls};
 use std::collections::hash_map::RandomState;
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::signal::unix::{signal, SignalKind};
 use tokio::sync::{mpsc, oneshot};
@@ -69,63 +72,75 @@ pub fn run(options: Options) -> Result<(), Failure> {
         ),
         None => None,
     };
-    let realtime = options.realtime;
-    let (ended_in, ended) = oneshot::channel();
-    let (scheduled_in, scheduled) = std::sync::mpsc::channel();
-    let packets = std::thread::Builder::new()
-        .name("packets".to_owned())
-        .spawn(move || {
-            thread::no_timer_slack();
-            let result = match realtime {
-                Realtime::Off => Ok(()),
-                _ => thread::schedule_realtime(),
-            };
-            // Both receivers are gone when the start failed at the same moment; then nobody wants to know.
-            let _ = scheduled_in.send(result);
-            let result = switch_loop.run();
-            let _ = ended_in.send(());
-            result
-        })
-        .map_err(|e| Failure::Start(format!("cannot start a thread: {e}")))?;
+    let (ended_in, over) = oneshot::channel();
+    let (packets, _) = packet_thread(options.scheduling, move || {
+        let result = switch_loop.run();
+        let _ = ended_in.send(());
+        result
+    })?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .map_err(|e| Failure::Start(format!("cannot start the runtime: {e}")))?;
-    let served = match (scheduled.recv(), options.realtime) {
-        (Ok(Err(e)), Realtime::On) => Err(Failure::Start(format!(
-            "--realtime on: real-time scheduling is not permitted here: {e}"
-        ))),
-        (scheduled, _) => {
-            if let Ok(Err(e)) = scheduled {
-                tracing::debug!("no real-time scheduling: {e}");
+    let served = {
+        // A signal may come with the ready line.
+        let _in_runtime = runtime.enter();
+        let listen = |kind| {
+            signal(kind).map_err(|e| Failure::Start(format!("signals cannot be listened to: {e}")))
+        };
+        let mut terminate = listen(SignalKind::terminate())?;
+        let mut interrupt = listen(SignalKind::interrupt())?;
+        let shutdown = async move {
+            tokio::select! {
+                _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
+                _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
+                _ = over => tracing::error!("the packet thread ended"),
             }
-            // A signal may come with the ready line.
-            let _in_runtime = runtime.enter();
-            let listen = |kind| {
-                signal(kind)
-                    .map_err(|e| Failure::Start(format!("signals cannot be listened to: {e}")))
-            };
-            let mut terminate = listen(SignalKind::terminate())?;
-            let mut interrupt = listen(SignalKind::interrupt())?;
-            let shutdown = async move {
-                tokio::select! {
-                    _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
-                    _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
-                    _ = ended => tracing::error!("the packet thread ended"),
-                }
-            };
-            runtime.block_on(serve(&options, prepared, handle, events, None, shutdown))
-        }
+        };
+        runtime.block_on(serve(&options, prepared, handle, events, None, shutdown))
     };
     stop.stop();
-    let result = packets
+    let device = ended(packets);
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    stats_log::log(&device?);
+    served
+}
+
+/// The packet thread while it runs.
+type PacketThread<T> = JoinHandle<io::Result<T>>;
+
+/// Starts the packet thread; it does `work` when it is scheduled as asked for. Returns its scheduling too.
+pub fn packet_thread<T: Send + 'static>(
+    scheduling: Scheduling,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<(PacketThread<T>, &'static str), Failure> {
+    let (scheduled_in, scheduled) = std::sync::mpsc::channel();
+    let builder = std::thread::Builder::new().name("packets".to_owned());
+    let thread = builder.spawn(move || {
+        let scheduled = scheduling.apply();
+        let is_scheduled = scheduled.is_ok();
+        // The receiver waits for it.
+        let _ = scheduled_in.send(scheduled);
+        match is_scheduled {
+            true => work(),
+            false => Err(io::ErrorKind::Other.into()),
+        }
+    });
+    let thread = thread.map_err(|e| Failure::Start(format!("cannot start a thread: {e}")))?;
+    match scheduled.recv() {
+        Ok(Ok(scheduling)) => Ok((thread, scheduling)),
+        Ok(Err(error)) => Err(Failure::Start(error)),
+        Err(_) => Err(Failure::Start("the packet thread ended".to_owned())),
+    }
+}
+
+/// What the packet thread returned.
+pub fn ended<T>(thread: PacketThread<T>) -> Result<T, Failure> {
+    let result = thread
         .join()
         .map_err(|_| Failure::Running("the packet thread panicked".to_owned()))?;
-    runtime.shutdown_timeout(Duration::from_secs(1));
-    let device = result.map_err(|e| Failure::Running(format!("the packet thread failed: {e}")))?;
-    stats_log::log(&device);
-    served
+    result.map_err(|e| Failure::Running(format!("the packet thread failed: {e}")))
 }
 
 /// What a switch needs beside its device, read and checked.

@@ -10,13 +10,12 @@
 //! - [`config`]: `links.json`, with settings as the control socket has them; [`traces`]: the files of traces.
 //! - [`network`]: all links and switches, and the frames on their way; [`lateness`] how late they left.
 //! - [`request`]: what the control socket understands; [`control`]: the socket itself.
-//! - [`setup`]: from the configuration to [`run`], the loop; [`realtime`]: scheduling; [`wakeup`]: timers in time.
+//! - [`setup`]: from the configuration to [`run`], the loop; [`wakeup`]: timers in time.
 
 pub mod config;
 pub mod control;
 pub mod lateness;
 pub mod network;
-pub mod realtime;
 pub mod request;
 pub mod run;
 pub mod setup;

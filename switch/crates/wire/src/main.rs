@@ -2,10 +2,10 @@
 //! The binary fairlane-wire: options, start-up, exit codes.
 
 use clap::Parser;
+use netio::thread::Scheduling;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wire::config;
-use wire::realtime::Realtime;
 use wire::run::{Signals, Wire};
 use wire::setup::Setup;
 
@@ -25,9 +25,8 @@ struct Options {
     /// Written when the links carry frames.
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
-    /// Real-time scheduling of the one thread.
-    #[arg(long, value_enum, default_value = "auto")]
-    realtime: Realtime,
+    #[command(flatten)]
+    scheduling: Scheduling,
     /// Wake up to this much before an instant, as the machine's latency asks for, and poll for the rest (0 to 1000).
     #[arg(long, default_value_t = 100, value_name = "US", value_parser = clap::value_parser!(u64).range(0..=1000))]
     spin_us: u64,
@@ -65,8 +64,7 @@ fn start(options: &Options) -> Result<(Wire, Signals), String> {
         control: &options.control,
     };
     let (wire, _) = setup.wire(&links, &[], |_| None)?;
-    netio::thread::no_timer_slack();
-    let scheduling = options.realtime.schedule()?;
+    let scheduling = options.scheduling.apply()?;
     let ready = format!(
         "fairlane-wire: ready links={} scheduling={scheduling} control={}",
         links.len(),

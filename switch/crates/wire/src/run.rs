@@ -241,7 +241,8 @@ impl Wire {
             let clock = ClockPair::read();
             let overruns = self.overruns();
             let (received, received_all) = self.receive(&clock, batch);
-            busy = !received_all || !self.advance(clock.monotonic);
+            // More may have come meanwhile: only who finds nothing sleeps.
+            busy = !received_all || !self.advance(clock.monotonic) || received > 0;
             // A program that goes round for ever must not keep all else waiting.
             batch = match self.overruns() == overruns {
                 true => RX_BATCH,
