@@ -117,7 +117,7 @@ def measure(probe: Path, *, delay_us: int, rate_pps: int, seconds: float, busy: 
 
 def bench(seconds: float = 5.0) -> dict[str, Any]:
     """All measurements, each of `seconds`; see the module's text for the form of the result."""
-    find_binary("fairlane-wire")
+    find_binary("fairlane-switch")
     probe = build_probe()
     rows: list[dict[str, Any]] = []
     raw: dict[str, Any] = {}

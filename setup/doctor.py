@@ -158,7 +158,7 @@ def mininet() -> Finding:
 
 def binaries() -> Finding:
     """The binaries."""
-    names = ("fairlane-switch", "fairlane-wire", "fairlane-traffic")
+    names = ("fairlane-switch", "fairlane-traffic")
     there = all((ROOT / "switch" / "target" / "release" / name).is_file() for name in names)
     return Finding(there, ", ".join(names), MEND)
 

@@ -135,7 +135,7 @@ rust() {
 binaries() {  # [--bins: without the simulator; features, and so what is built, are those with it]
     rust
     export PYO3_PYTHON="$PWD/$VENV/bin/python"
-    local build=(cargo build --locked --release --manifest-path switch/Cargo.toml -p switch -p wire -p generator -p native "$@")
+    local build=(cargo build --locked --release --manifest-path switch/Cargo.toml -p switch -p generator -p native "$@")
     if [ ! -t 2 ]; then  # in a terminal cargo shows how far it is, and nothing of what is there already
         say "cargo builds the switch, the links, the traffic tool and the simulator (minutes the first time)"
         build=(patiently "building" "${build[@]}" --quiet)

@@ -61,7 +61,7 @@ def test_a_wheel_runs_an_experiment(environment: Path) -> None:
 @pytest.mark.timeout(900)
 def test_a_wheel_has_the_switch_the_links_and_the_doctor(environment: Path) -> None:
     assert "--grpc" in run(environment, "fairlane-switch", "--help")
-    assert "fairlane-wire" in run(environment, "fairlane-wire", "--help")
+    assert "--cpu" in run(environment, "fairlane-switch", "network", "--help")
     assert "everything is there" in run(environment, "fairlane", "setup", "doctor")
     made = run(environment, "fairlane", "new", "mine")
     assert (environment / "mine" / "program.py").is_file(), made

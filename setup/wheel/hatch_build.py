@@ -46,7 +46,6 @@ CONTENTS = (
     "switch/fairlane_switch",
     "switch/target/release/fairlane-switch",
     "switch/target/release/fairlane-traffic",
-    "switch/target/release/fairlane-wire",
 )
 NOT_IN_IT = ("test_", "fuzz_", "__pycache__", ".pytest_cache")
 

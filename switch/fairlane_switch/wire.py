@@ -271,15 +271,15 @@ def start_wire(
     """Start the wire for `links`, ready when this returns. Root, or CAP_NET_RAW, is needed.
 
     `folder` gets `links.json` and the control socket `wire.sock` (None: a new temporary folder). `netns` is the network
-    namespace that the interfaces are in. `arguments` go to `fairlane-wire` as they are.
+    namespace that the interfaces are in. `arguments` go to `fairlane-switch network` as they are.
     Raises BinaryNotFoundError; ProcessFailedError with the wire's own words when the links are wrong or an interface is missing.
     """
     home = Path(tempfile.mkdtemp(prefix="fairlane-wire-")) if folder is None else folder
     config, control = home / "links.json", home / "wire.sock"
     config.write_text(json.dumps({"links": [link.encode() for link in links]}, indent=1) + "\n")
-    command = [find_binary("fairlane-wire"), "--config", config, "--control", control, "--seed", str(seed), *arguments]
+    command = [find_binary("fairlane-switch"), "network", "--config", config, "--control", control, "--seed", str(seed), *arguments]
     prefix = [] if netns is None else ["ip", "netns", "exec", netns]
-    process = ManagedProcess.start(command, ready="fairlane-wire: ready", timeout_s=timeout_s, prefix=prefix)
+    process = ManagedProcess.start(command, ready="fairlane-switch: ready", timeout_s=timeout_s, prefix=prefix)
     try:
         return Wire(process, WireClient(control), control)
     except BaseException:

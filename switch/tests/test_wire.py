@@ -327,7 +327,7 @@ def test_a_bad_set_is_refused_and_changes_nothing(net: WireNet, tmp_path: Path) 
 def test_the_socket_is_its_owners_and_goes_with_the_wire(net: WireNet, tmp_path: Path) -> None:
     wire = wire_between(net, tmp_path)
     assert socket_mode(wire.control) == 0o600
-    assert wire.process.ready_line.startswith("fairlane-wire: ready links=1 ")
+    assert wire.process.ready_line.startswith("fairlane-switch: ready switches=0 links=1 ")
     assert wire.stop() == 0
     assert not wire.control.exists()
     with pytest.raises(WireUnreachableError, match="no wire answers at"):
@@ -351,7 +351,7 @@ def test_a_missing_interface_is_one_sentence_and_exit_code_2(net: WireNet, tmp_p
         start_wire([WireLink("a-b", "wa", "nosuch")], folder=tmp_path, netns=net.netns)
     assert caught.value.exit_code == 2
     assert (
-        caught.value.words == 'fairlane-wire: link "a-b": interface "nosuch" does not exist in this network namespace'
+        caught.value.words == 'fairlane-switch: link "a-b": interface "nosuch" does not exist in this network namespace'
     )
 
 
@@ -360,7 +360,7 @@ def test_a_bad_file_is_one_sentence_and_exit_code_2(tmp_path: Path) -> None:
     config.write_text(
         json.dumps({"links": [{"name": "x", "a": {"interface": "p"}, "b": {"interface": "q"}, "a_to_b": {"loss": 2}}]})
     )
-    command = [str(find_binary("fairlane-wire")), "--config", str(config), "--control", str(tmp_path / "s")]
+    command = [str(find_binary("fairlane-switch")), "network", "--config", str(config), "--control", str(tmp_path / "s")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=10)
     assert done.returncode == 2
-    assert done.stderr == f"fairlane-wire: {config}: /links/0/a_to_b/loss: 2 is out of range; allowed: 0 to 1\n"
+    assert done.stderr == f"fairlane-switch: {config}: /links/0/a_to_b/loss: 2 is out of range; allowed: 0 to 1\n"

@@ -215,7 +215,7 @@ pub fn run(options: &NetworkOptions) -> Result<(), Failure> {
         tracing::warn!("the limit of open files stays as it is: {error}");
     }
     let signals = Signals::block().map_err(|e| start(format!("signals: {e}")))?;
-    let config = config::read_network(&options.config).map_err(|e| start(e.to_string()))?;
+    let config = config::read(&options.config).map_err(|e| start(e.to_string()))?;
     let NetworkConfig { switches, links } = config;
     let mut plans = Vec::new();
     let mut switch_options = Vec::new();
@@ -265,7 +265,7 @@ pub fn run(options: &NetworkOptions) -> Result<(), Failure> {
     }
     *asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(switches.clone());
     let ready = format!(
-        "fairlane-switch: ready switches={} links={} scheduling={scheduling} control={}",
+        "fairlane-switch: ready switches={} links={} scheduling={scheduling} control={}\n",
         switches.names.len(),
         links.len(),
         options.control.display()

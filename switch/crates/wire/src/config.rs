@@ -47,59 +47,40 @@ pub struct NetworkConfig {
     pub links: Vec<LinkConfig>,
 }
 
-/// Reads and checks a file of links.
-///
-/// # Errors
-/// [`ConfigError`] with the file and the JSON pointer of the first fault.
-pub fn read(path: &Path) -> Result<Vec<LinkConfig>, ConfigError> {
-    read_by(path, parse)
-}
-
 /// Reads and checks a file of switches and links.
 ///
 /// # Errors
 /// [`ConfigError`] with the file and the JSON pointer of the first fault.
-pub fn read_network(path: &Path) -> Result<NetworkConfig, ConfigError> {
-    read_by(path, parse_network)
-}
-
-fn read_by<R>(
-    path: &Path,
-    parse: impl Fn(&str) -> Result<R, ConfigError>,
-) -> Result<R, ConfigError> {
+pub fn read(path: &Path) -> Result<NetworkConfig, ConfigError> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| ConfigError(format!("{}: cannot be read: {e}", path.display())))?;
     parse(&text)
         .map_err(|ConfigError(message)| ConfigError(format!("{}: {message}", path.display())))
 }
 
-/// Parses a file of links; there is one at least.
+/// Parses a file of switches and links; there is one of them at least.
 ///
 /// # Errors
 /// [`ConfigError`] with the JSON pointer of the first fault.
-pub fn parse(text: &str) -> Result<Vec<LinkConfig>, ConfigError> {
-    let root = json(text)?;
-    let root = At::root(&root);
-    root.object(&["links", "traces"])?;
-    let links = parse_links(&root)?;
-    match links.is_empty() {
-        true => Err(root
-            .below("links", root.value)
-            .fault("is empty; at least one link is needed")),
-        false => Ok(links),
-    }
-}
-
-/// Parses a file of switches and links.
-///
-/// # Errors
-/// [`ConfigError`] with the JSON pointer of the first fault.
-pub fn parse_network(text: &str) -> Result<NetworkConfig, ConfigError> {
+pub fn parse(text: &str) -> Result<NetworkConfig, ConfigError> {
     let root = json(text)?;
     let root = At::root(&root);
     root.object(&["switches", "links", "traces"])?;
+    let switches = match root.get("switches") {
+        Some(listed) => parse_switches(&listed)?,
+        None => Vec::new(),
+    };
+    let links = parse_links(&root)?;
+    if switches.is_empty() && links.is_empty() {
+        let links = root.need("links")?;
+        return Err(links.fault("is empty; at least one link or switch is needed"));
+    }
+    Ok(NetworkConfig { switches, links })
+}
+
+fn parse_switches(listed: &At<'_>) -> Result<Vec<SwitchConfig>, ConfigError> {
     let mut switches: Vec<SwitchConfig> = Vec::new();
-    for at in root.need("switches")?.list("switches")? {
+    for at in listed.list("switches")? {
         at.object(&["name", "arguments"])?;
         let (here, name) = (at.need("name")?, at.need("name")?.text()?);
         if switches.iter().any(|other| other.name == name) {
@@ -113,8 +94,7 @@ pub fn parse_network(text: &str) -> Result<NetworkConfig, ConfigError> {
             arguments: arguments?,
         });
     }
-    let links = parse_links(&root)?;
-    Ok(NetworkConfig { switches, links })
+    Ok(switches)
 }
 
 fn json(text: &str) -> Result<Value, ConfigError> {
@@ -294,7 +274,8 @@ mod tests {
             r#"{"links": [{"name": "s1-s2", "a": {"interface": "w0a"}, "b": {"interface": "w0b"},
                 "a_to_b": {"delay_us": 5000, "rate_bps": 2e6, "queue_packets": 50}}]}"#,
         )
-        .unwrap();
+        .unwrap()
+        .links;
         assert_eq!(links.len(), 1);
         let interface = |name: &str| End::Interface(name.to_owned());
         assert_eq!(links[0].ends, ["w0a", "w0b"].map(interface));
@@ -309,11 +290,14 @@ mod tests {
             error("{"),
             "not valid JSON: EOF while parsing an object at line 1 column 1"
         );
-        assert_eq!(error("[]"), "must be an object with: links, traces");
+        assert_eq!(
+            error("[]"),
+            "must be an object with: switches, links, traces"
+        );
         assert_eq!(error("{}"), "the key \"links\" is missing");
         assert_eq!(
             error(r#"{"links": []}"#),
-            "/links: is empty; at least one link is needed"
+            "/links: is empty; at least one link or switch is needed"
         );
         assert_eq!(
             error(r#"{"links": [{}]}"#),

@@ -15,7 +15,7 @@ fn network(links: usize, settings: &str, frames: usize) -> Network {
     let text = format!(
         r#"{{"links": [{{"name": "l", "a": {{"interface": "x"}}, "b": {{"interface": "y"}}, "a_to_b": {settings}, "b_to_a": {settings}}}]}}"#
     );
-    let options: [LinkOptions; 2] = parse(&text).unwrap().remove(0).options;
+    let options: [LinkOptions; 2] = parse(&text).unwrap().links.remove(0).options;
     let names: Vec<String> = (0..links).map(|i| format!("l{i}")).collect();
     let plan = |(i, name): (u32, _)| LinkPlan {
         name,

@@ -28,7 +28,7 @@ fn network() -> Network {
                       {"name": "s2-h1", "a": {"interface": "w2"}, "b": {"interface": "w3"}}]}"#,
     )
     .unwrap();
-    let links: &'static [LinkConfig] = links.leak();
+    let links: &'static [LinkConfig] = links.links.leak();
     let plan = |(i, link): (u32, &'static LinkConfig)| LinkPlan {
         name: &link.name,
         ends: [Sink::Interface(2 * i), Sink::Interface(2 * i + 1)],
