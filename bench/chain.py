@@ -106,7 +106,8 @@ def one_process(bed: Bed, switches: int) -> Generator[None]:
         ]
         config.write_text(json.dumps({"switches": nodes, "links": links}))
         binary = find_binary("fairlane-switch")
-        command = [binary, "network", "--config", config, "--control", Path(folder, "socket"), "--cpu", str(packet_cpu())]
+        command = [binary, "network", "--config", config, "--control", Path(folder, "socket")]
+        command += ["--cpu", str(packet_cpu())]
         with started(command, addresses):
             yield
 

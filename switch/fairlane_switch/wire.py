@@ -277,7 +277,8 @@ def start_wire(
     home = Path(tempfile.mkdtemp(prefix="fairlane-wire-")) if folder is None else folder
     config, control = home / "links.json", home / "wire.sock"
     config.write_text(json.dumps({"links": [link.encode() for link in links]}, indent=1) + "\n")
-    command = [find_binary("fairlane-switch"), "network", "--config", config, "--control", control, "--seed", str(seed), *arguments]
+    command = [find_binary("fairlane-switch"), "network", "--config", config, "--control", control]
+    command += ["--seed", str(seed), *arguments]
     prefix = [] if netns is None else ["ip", "netns", "exec", netns]
     process = ManagedProcess.start(command, ready="fairlane-switch: ready", timeout_s=timeout_s, prefix=prefix)
     try:

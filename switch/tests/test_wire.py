@@ -360,7 +360,8 @@ def test_a_bad_file_is_one_sentence_and_exit_code_2(tmp_path: Path) -> None:
     config.write_text(
         json.dumps({"links": [{"name": "x", "a": {"interface": "p"}, "b": {"interface": "q"}, "a_to_b": {"loss": 2}}]})
     )
-    command = [str(find_binary("fairlane-switch")), "network", "--config", str(config), "--control", str(tmp_path / "s")]
+    binary = str(find_binary("fairlane-switch"))
+    command = [binary, "network", "--config", str(config), "--control", str(tmp_path / "s")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=10)
     assert done.returncode == 2
     assert done.stderr == f"fairlane-switch: {config}: /links/0/a_to_b/loss: 2 is out of range; allowed: 0 to 1\n"
