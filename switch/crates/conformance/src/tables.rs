@@ -205,6 +205,7 @@ fn key_match(key: &KeySchema, text: &str) -> Result<KeyMatch> {
                     masked(width, value, mask)?
                 }
                 None if radix == 10 => {
+                    bits(width, text)?;
                     bail!("decimal `{text}` is not supported for a ternary field")
                 }
                 // Ones where the text has digits; digits that are not written do not matter.
