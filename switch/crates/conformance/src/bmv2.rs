@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! BMv2's simple_switch in a process of its own, without root: frames over its packet port, commands by simple_switch_CLI.
 
+use std::fs::{self, File};
 use std::io::{BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::time::{Duration, Instant};
+
+use anyhow::{bail, ensure, Context, Result};
+use tempfile::TempDir;
 
 use crate::nanomsg::PacketPort;
 
@@ -25,32 +27,56 @@ pub fn missing() -> Option<&'static str> {
     [SWITCH, CLI].into_iter().find(|name| !is_there(name))
 }
 
-/// A running simple_switch; it ends with this value.
-pub struct Bmv2 {
-    switch: Child,
-    cli: Child,
-    commands: ChildStdin,
-    /// What it printed between two prompts.
-    answers: Receiver<String>,
-    pub packets: PacketPort,
-    folder: PathBuf,
+/// A process that ends with this value.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
-/// Ends a process when it is dropped before it is part of a [`Bmv2`].
-struct Guard(Option<Child>, PathBuf);
+/// simple_switch with the folder of its program, its sockets and its log.
+struct Switch {
+    process: Process,
+    folder: TempDir,
+}
 
-impl Drop for Guard {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
-            end(child);
-            let _ = std::fs::remove_dir_all(&self.1);
+impl Switch {
+    /// # Errors
+    /// When it has ended.
+    fn alive(&mut self) -> Result<()> {
+        let Some(status) = self.process.0.try_wait().context(SWITCH)? else {
+            return Ok(());
+        };
+        let log = fs::read(self.folder.path().join("log")).unwrap_or_default();
+        bail!("{SWITCH} ended ({status}): {}", last_line(&log))
+    }
+
+    /// Asks until there is an answer, as long as it lives.
+    fn until<T>(&mut self, ask: impl Fn() -> Option<T>) -> Result<T> {
+        let end = Instant::now() + START;
+        loop {
+            self.alive()?;
+            if let Some(found) = ask() {
+                return Ok(found);
+            }
+            let late = Instant::now() > end;
+            ensure!(!late, "{SWITCH} is not ready after {} s", START.as_secs());
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 }
 
-fn end(child: &mut Child) {
-    let _ = child.kill();
-    let _ = child.wait();
+/// A running simple_switch; it ends with this value.
+pub struct Bmv2 {
+    switch: Switch,
+    _cli: Process,
+    commands: ChildStdin,
+    /// What it printed between two prompts.
+    answers: Receiver<String>,
+    pub packets: PacketPort,
 }
 
 impl Bmv2 {
@@ -58,95 +84,80 @@ impl Bmv2 {
     ///
     /// # Errors
     /// What it says when it does not take the program.
-    pub fn start(json: &[u8]) -> Result<Bmv2, String> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder =
-            std::env::temp_dir().join(format!("differential-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-        let file = folder.join("program.json");
-        std::fs::write(&file, json).map_err(|e| format!("{}: {e}", file.display()))?;
-        let log = std::fs::File::create(folder.join("log")).map_err(|e| e.to_string())?;
-        let thrift = free_port()?;
-        let address = |name: &str| format!("ipc://{}", folder.join(name).display());
-        let switch = Command::new(SWITCH)
-            .args(["--device-id", &number.to_string()])
+    pub fn start(json: &[u8]) -> Result<Bmv2> {
+        let folder = TempDir::with_prefix("differential-")?;
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("program.json"), json).context("program.json")?;
+        let log = File::create(at("log"))?;
+        // Free now.
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let thrift = listener.local_addr()?.port();
+        drop(listener);
+        let address = |name: &str| format!("ipc://{}", at(name).display());
+        let mut command = Command::new(SWITCH);
+        command
+            .args(["--device-id", &thrift.to_string()])
             .args(["--thrift-port", &thrift.to_string()])
             .args(["--packet-in", &address("packets")])
             .args(["--notifications-addr", &address("notifications")])
-            .arg(&file)
+            .arg(at("program.json"))
             .stdin(Stdio::null())
-            .stdout(log.try_clone().map_err(|e| e.to_string())?)
-            .stderr(log)
-            .spawn()
-            .map_err(|e| format!("{SWITCH}: {e}"))?;
-        let mut guard = Guard(Some(switch), folder.clone());
-        let packets = until(|| {
-            alive(guard.0.as_mut().expect("started"), &folder)?;
-            Ok(PacketPort::connect(&folder.join("packets")).ok())
-        })?;
-        until(|| {
-            alive(guard.0.as_mut().expect("started"), &folder)?;
-            Ok(TcpStream::connect((Ipv4Addr::LOCALHOST, thrift)).ok())
-        })?;
-        let mut cli = Command::new(CLI)
+            .stdout(log.try_clone()?)
+            .stderr(log);
+        let process = Process(command.spawn().context(SWITCH)?);
+        let port = at("packets");
+        let mut switch = Switch { process, folder };
+        let packets = switch.until(|| PacketPort::connect(&port).ok())?;
+        switch.until(|| TcpStream::connect((Ipv4Addr::LOCALHOST, thrift)).ok())?;
+        let mut command = Command::new(CLI);
+        command
             .args(["--thrift-port", &thrift.to_string()])
             .env("PYTHONUNBUFFERED", "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|e| format!("{CLI}: {e}"))?;
-        let commands = cli.stdin.take().expect("piped");
-        let output = cli.stdout.take().expect("piped");
+            .stderr(Stdio::null());
+        let mut cli = Process(command.spawn().context(CLI)?);
+        let commands = cli.0.stdin.take().expect("piped");
+        let output = cli.0.stdout.take().expect("piped");
         let (sender, answers) = channel();
         std::thread::spawn(move || read_answers(output, &sender));
         let mut bmv2 = Bmv2 {
-            switch: guard.0.take().expect("started"),
-            cli,
+            switch,
+            _cli: cli,
             commands,
             answers,
             packets,
-            folder,
         };
         bmv2.answer()?;
         Ok(bmv2)
     }
 
-    /// Gives a command to simple_switch_CLI.
+    /// Gives a command to simple_switch_CLI: its refusal, if it refuses.
     ///
     /// # Errors
-    /// Its refusal.
-    pub fn command(&mut self, text: &str) -> Result<(), String> {
+    /// When it does not answer.
+    pub fn command(&mut self, text: &str) -> Result<()> {
         let written = self.commands.write_all(format!("{text}\n").as_bytes());
-        written.map_err(|e| format!("{CLI}: {e}"))?;
+        written.context(CLI)?;
         let answer = self.answer()?;
-        let refused = answer.lines().find(|line| is_refusal(line));
-        refused.map_or(Ok(()), |line| Err(line.trim().to_string()))
+        match answer.lines().find(|line| is_refusal(line)) {
+            None => Ok(()),
+            Some(line) => bail!("{}", line.trim()),
+        }
     }
 
-    fn answer(&mut self) -> Result<String, String> {
-        match self.answers.recv_timeout(ANSWER) {
-            Ok(answer) => Ok(answer),
-            Err(_) => {
-                alive(&mut self.switch, &self.folder)?;
-                Err(format!("{CLI} does not answer"))
-            }
+    fn answer(&mut self) -> Result<String> {
+        let answer = self.answers.recv_timeout(ANSWER).ok();
+        if answer.is_none() {
+            self.alive()?;
         }
+        answer.with_context(|| format!("{CLI} does not answer"))
     }
 
     /// # Errors
     /// When it has ended.
-    pub fn alive(&mut self) -> Result<(), String> {
-        alive(&mut self.switch, &self.folder)
-    }
-}
-
-impl Drop for Bmv2 {
-    fn drop(&mut self) {
-        end(&mut self.cli);
-        end(&mut self.switch);
-        let _ = std::fs::remove_dir_all(&self.folder);
+    pub fn alive(&mut self) -> Result<()> {
+        self.switch.alive()
     }
 }
 
@@ -177,37 +188,6 @@ fn last_line(text: &[u8]) -> String {
     let mut lines = text.lines().rev();
     let line = lines.find(|l| !l.trim().is_empty());
     line.unwrap_or("no message").trim().to_string()
-}
-
-fn alive(switch: &mut Child, folder: &Path) -> Result<(), String> {
-    match switch.try_wait() {
-        Ok(None) => Ok(()),
-        Ok(Some(status)) => {
-            let log = std::fs::read(folder.join("log")).unwrap_or_default();
-            Err(format!("{SWITCH} ended ({status}): {}", last_line(&log)))
-        }
-        Err(e) => Err(format!("{SWITCH}: {e}")),
-    }
-}
-
-/// Asks until there is an answer.
-fn until<T>(mut ask: impl FnMut() -> Result<Option<T>, String>) -> Result<T, String> {
-    let end = Instant::now() + START;
-    loop {
-        if let Some(found) = ask()? {
-            return Ok(found);
-        }
-        if Instant::now() > end {
-            return Err(format!("{SWITCH} is not ready after {} s", START.as_secs()));
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-fn free_port() -> Result<u16, String> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|e| e.to_string())?;
-    let address = listener.local_addr().map_err(|e| e.to_string())?;
-    Ok(address.port())
 }
 
 #[cfg(test)]

@@ -1,99 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Statements for the control plane as commands of simple_switch_CLI.
+//! Changes of the control plane as commands of simple_switch_CLI.
 
-use std::collections::BTreeMap;
+use anyhow::{bail, Result};
+use v1model::{ActionCall, Bits, EntryAction, EntryKey, KeyMatch, Pipeline};
 
-use v1model::{ActionCall, Bits, EntryKey, KeyMatch, Pipeline, ProfileId};
-
-use crate::stf::Command;
-use crate::tables;
+use crate::control::Change;
 
 /// simple_switch serves the smallest priority first, STF the largest: as p4c's driver turns them around.
 const PRIORITY_TOP: i64 = 10_000;
 
-/// What has been made, by the handles that simple_switch_CLI gives: 0, 1, …
-#[derive(Default)]
-pub struct Handles {
-    members: BTreeMap<ProfileId, u32>,
-}
-
-/// The commands that do `command`; none for what is not for the control plane.
+/// The command that makes a change.
 ///
 /// # Errors
-/// What is not as the program says.
-pub fn commands(
-    pipeline: &Pipeline,
-    handles: &mut Handles,
-    command: &Command,
-) -> Result<Vec<String>, String> {
-    match command {
-        Command::Add {
-            table,
-            priority,
-            keys,
-            call,
-            ..
-        } => {
-            let table = tables::table(pipeline, table)?;
-            let call = tables::call(pipeline, table, call)?;
-            let key = tables::key(pipeline, table, *priority, keys)?;
-            let schema = pipeline.table_schema(table);
-            let name = word(&schema.name)?;
-            let mut keys = keys_text(&key);
+/// A name that it cannot write.
+pub fn command(pipeline: &Pipeline, change: &Change) -> Result<String> {
+    let name = |table| word(&pipeline.table_schema(table).name);
+    Ok(match change {
+        Change::Member(profile, _, call) => {
+            let profile = word(&pipeline.schema().profiles[profile.index()].name)?;
+            let (action, args) = call_text(pipeline, call)?;
+            format!("act_prof_create_member {profile} {action}{args}")
+        }
+        Change::Insert(table, entry) => {
+            let (name, mut keys) = (name(*table)?, keys_text(&entry.key));
             if !keys.is_empty() {
                 keys.push(' ');
             }
-            let priority = if schema.needs_priority() {
-                format!(" {}", PRIORITY_TOP + 1 - i64::from(key.priority))
-            } else {
-                String::new()
+            let priority = match pipeline.table_schema(*table).needs_priority() {
+                true => format!(" {}", PRIORITY_TOP + 1 - i64::from(entry.key.priority)),
+                false => String::new(),
             };
-            let (action, args) = call_text(pipeline, &call)?;
-            let Some(profile) = schema.profile else {
-                return Ok(vec![format!(
-                    "table_add {name} {action} {keys}=>{args}{priority}"
-                )]);
-            };
-            let next = handles.members.entry(profile).or_default();
-            let member = *next;
-            *next += 1;
-            let profile = word(&pipeline.schema().profiles[profile.index()].name)?;
-            Ok(vec![
-                format!("act_prof_create_member {profile} {action}{args}"),
-                format!("table_indirect_add {name} {keys}=> {member}{priority}"),
-            ])
+            match &entry.action {
+                EntryAction::Direct(call) => {
+                    let (action, args) = call_text(pipeline, call)?;
+                    format!("table_add {name} {action} {keys}=>{args}{priority}")
+                }
+                EntryAction::Member(member) => {
+                    format!("table_indirect_add {name} {keys}=> {member}{priority}")
+                }
+                other => bail!("simple_switch_CLI cannot write {other:?}"),
+            }
         }
-        Command::SetDefault { table, call } => {
-            let table = tables::table(pipeline, table)?;
-            let call = tables::call(pipeline, table, call)?;
-            let name = word(&pipeline.table_schema(table).name)?;
-            let (action, args) = call_text(pipeline, &call)?;
-            Ok(vec![format!("table_set_default {name} {action}{args}")])
+        Change::SetDefault(table, call) => {
+            let (action, args) = call_text(pipeline, call)?;
+            format!("table_set_default {} {action}{args}", name(*table)?)
         }
-        Command::RemoveAll => {
-            let tables = pipeline.schema().tables.iter();
-            let ours = tables.filter(|t| t.const_entries.is_none());
-            ours.map(|t| Ok(format!("table_clear {}", word(&t.name)?)))
-                .collect()
-        }
-        Command::Cli(words) => Ok(vec![words.join(" ")]),
-        Command::Packet { .. }
-        | Command::Expect { .. }
-        | Command::CheckCounter { .. }
-        | Command::NoPacket
-        | Command::Wait => Ok(Vec::new()),
-    }
+        Change::Clear(table) => format!("table_clear {}", name(*table)?),
+        Change::Cli(words) => words.join(" "),
+    })
 }
 
 /// simple_switch_CLI splits at spaces and knows no quotation marks.
-fn word(name: &str) -> Result<&str, String> {
+fn word(name: &str) -> Result<&str> {
     if name.is_empty() || name.contains(char::is_whitespace) {
-        return Err(format!("simple_switch_CLI cannot write the name `{name}`"));
+        bail!("simple_switch_CLI cannot write the name `{name}`");
     }
     Ok(name)
 }
 
-fn call_text<'a>(pipeline: &'a Pipeline, call: &ActionCall) -> Result<(&'a str, String), String> {
+fn call_text<'a>(pipeline: &'a Pipeline, call: &ActionCall) -> Result<(&'a str, String)> {
     let action = pipeline.action_schema(call.action);
     let args = action.values(&call.args);
     let args = args.map(|a| format!(" {}", hex(&a))).collect();
@@ -120,9 +85,11 @@ fn match_text(one: &KeyMatch) -> String {
 }
 
 fn hex(value: &Bits) -> String {
-    let digits = crate::run::hex(value.as_be_bytes());
-    let digits = digits.trim_start_matches('0');
-    format!("0x{}", if digits.is_empty() { "0" } else { digits })
+    let digits = hex::encode(value.as_be_bytes());
+    match digits.trim_start_matches('0') {
+        "" => "0x0".to_string(),
+        digits => format!("0x{digits}"),
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Compiles programs by p4c-bm2-ss, once: results are kept by CRC-32 of its path and source.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
+
+use anyhow::{bail, Context, Result};
 
 use crate::corpus::{Language, Test};
 use v1model::externs::{Hash, Random};
@@ -18,9 +21,9 @@ fn source_calls_own_externs(source: &[u8]) -> bool {
 ///
 /// # Errors
 /// p4c's message.
-pub fn compile(test: &Test, compiler: &Path, cache: &Path) -> Result<Vec<u8>, String> {
-    let source =
-        std::fs::read(&test.program).map_err(|e| format!("{}: {e}", test.program.display()))?;
+pub fn compile(test: &Test, compiler: &Path, cache: &Path) -> Result<Vec<u8>> {
+    let place = |path: &Path| path.display().to_string();
+    let source = fs::read(&test.program).with_context(|| place(&test.program))?;
     if test.language == Language::Json {
         return Ok(source);
     }
@@ -32,13 +35,13 @@ pub fn compile(test: &Test, compiler: &Path, cache: &Path) -> Result<Vec<u8>, St
     let stem = test.program.file_stem().unwrap_or_default();
     let json = cache.join(format!("{}-{crc:08x}.json", stem.display()));
     let failure = json.with_extension("json.err");
-    if let Ok(text) = std::fs::read(&json) {
+    if let Ok(text) = fs::read(&json) {
         return Ok(text);
     }
-    if let Ok(text) = std::fs::read_to_string(&failure) {
-        return Err(text);
+    if let Ok(text) = fs::read_to_string(&failure) {
+        bail!(text);
     }
-    std::fs::create_dir_all(cache).map_err(|e| format!("{}: {e}", cache.display()))?;
+    fs::create_dir_all(cache).with_context(|| place(cache))?;
     // Tests that share a program may run at the same time.
     let partial = json.with_extension(format!("{:?}.json", std::thread::current().id()));
     let mut command = Command::new(compiler);
@@ -57,15 +60,13 @@ pub fn compile(test: &Test, compiler: &Path, cache: &Path) -> Result<Vec<u8>, St
     if source_calls_own_externs(&source) {
         command.arg("--emit-externs");
     }
-    let output = command
-        .arg(&test.program)
-        .output()
-        .map_err(|e| format!("{}: {e}", compiler.display()))?;
+    let output = command.arg(&test.program).output();
+    let output = output.with_context(|| place(compiler))?;
     if output.status.success() {
-        std::fs::rename(&partial, &json).map_err(|e| format!("{}: {e}", json.display()))?;
-        return std::fs::read(&json).map_err(|e| e.to_string());
+        fs::rename(&partial, &json).with_context(|| place(&json))?;
+        return Ok(fs::read(&json)?);
     }
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    std::fs::write(&failure, &text).map_err(|e| e.to_string())?;
-    Err(text)
+    fs::write(&failure, &text)?;
+    bail!(text)
 }

@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use anyhow::{ensure, Context, Result};
+
 /// Which language a program is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
@@ -44,7 +46,7 @@ const P4C: [&str; 2] = ["testdata/p4_16_samples", "testdata/p4_14_samples"];
 ///
 /// # Errors
 /// When the folder cannot be read or has no STF file.
-pub fn find(folder: &Path, programs: &[PathBuf], untested: bool) -> Result<Corpus, String> {
+pub fn find(folder: &Path, programs: &[PathBuf], untested: bool) -> Result<Corpus> {
     let mut roots: Vec<PathBuf> = P4C.iter().map(|p| folder.join(p)).collect();
     roots.retain(|r| r.is_dir());
     let mut base = folder.join("testdata");
@@ -56,19 +58,18 @@ pub fn find(folder: &Path, programs: &[PathBuf], untested: bool) -> Result<Corpu
     let mut alone = Vec::new();
     for root in &roots {
         collect(&base, root, programs, &mut out, &mut alone)
-            .map_err(|e| format!("{}: {e}", root.display()))?;
+            .with_context(|| root.display().to_string())?;
     }
     if untested {
         let tested: BTreeSet<PathBuf> = out.tests.iter().map(|t| t.program.clone()).collect();
         alone.retain(|t| !tested.contains(&t.program));
         out.tests.append(&mut alone);
     }
-    if out.tests.is_empty() {
-        return Err(format!(
-            "{}: no STF file with a v1model program beside it; name p4c's source tree, or any folder of x.stf and x.p4",
-            folder.display()
-        ));
-    }
+    ensure!(
+        !out.tests.is_empty(),
+        "{}: no STF file with a v1model program beside it; name p4c's source tree, or any folder of x.stf and x.p4",
+        folder.display()
+    );
     out.tests.sort_by(|a, b| a.name.cmp(&b.name));
     out.orphans.sort();
     Ok(out)
@@ -221,6 +222,7 @@ mod tests {
         let tests = Folder::new("tests", &[("a_12.stf", "")]);
         assert!(find(&tests.0, &[], false)
             .unwrap_err()
+            .to_string()
             .contains("no STF file"));
         let corpus = find(&tests.0, std::slice::from_ref(&programs.0), false).unwrap();
         assert_eq!(corpus.tests[0].program, programs.0.join("a.p4"));

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One program on a `Device` and on BMv2: the same entries, the same packets, what leaves compared.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::bed::{Bed, Sent};
+use anyhow::Result;
+
+use crate::bed::Sent;
 use crate::bmv2::Bmv2;
-use crate::cli_text::{self, Handles};
+use crate::cli_text;
+use crate::control::Switch;
 use crate::mutate::Input;
-use crate::run::hex;
+use crate::run::by_port;
 use crate::stf::{Command, Statement};
 
 /// How long BMv2 may take for what it is expected to send.
@@ -46,20 +48,19 @@ pub struct Difference {
 ///
 /// # Errors
 /// When the comparison cannot be made: BMv2 does not take the program, or ended.
-pub fn differ(json: &[u8], steps: &[Step], watch_all: bool) -> Result<Option<Difference>, String> {
+pub fn differ(json: &[u8], steps: &[Step], watch_all: bool) -> Result<Option<Difference>> {
     let mut theirs = Bmv2::start(json)?;
-    let mut ours = match Bed::new(json) {
-        Ok(bed) => bed,
+    let mut ours = match Switch::new(json) {
+        Ok(switch) => switch,
         Err(error) => {
-            let text = format!("BMv2 takes the program, we do not: {error}");
+            let text = format!("BMv2 takes the program, we do not: {error:#}");
             return Ok(Some(Difference { step: 0, text }));
         }
     };
-    let mut handles = Handles::default();
     for (index, step) in steps.iter().enumerate() {
         ours.step();
         let text = match step {
-            Step::Control(statement) => control(&mut ours, &mut theirs, &mut handles, statement)?,
+            Step::Control(statement) => control(&mut ours, &mut theirs, statement)?,
             Step::Packet((port, frame)) => {
                 let last = index + 1 == steps.len();
                 let silence = match (last, watch_all) {
@@ -69,8 +70,8 @@ pub fn differ(json: &[u8], steps: &[Step], watch_all: bool) -> Result<Option<Dif
                 };
                 let ours = ours.packet(*port, frame)?;
                 let theirs = exchange(&mut theirs, *port, frame, ours.len(), silence)?;
-                compare(&ours, &theirs)
-                    .map(|text| format!("packet by port {port}: {}\n{text}", hex(frame)))
+                let text = compare(&ours, &theirs);
+                text.map(|text| format!("packet by port {port}: {}\n{text}", hex::encode(frame)))
             }
         };
         if let Some(text) = text {
@@ -81,29 +82,25 @@ pub fn differ(json: &[u8], steps: &[Step], watch_all: bool) -> Result<Option<Dif
 }
 
 /// What the two make of a statement, when it is not the same.
-fn control(
-    ours: &mut Bed,
-    theirs: &mut Bmv2,
-    handles: &mut Handles,
-    statement: &Statement,
-) -> Result<Option<String>, String> {
-    if let Command::CheckCounter { .. } = statement.command {
-        return Ok(None);
-    }
-    let commands = cli_text::commands(ours.pipeline(), handles, &statement.command)?;
+fn control(ours: &mut Switch, theirs: &mut Bmv2, statement: &Statement) -> Result<Option<String>> {
+    let changes = ours.changes(&statement.command)?;
+    let texts = changes
+        .iter()
+        .map(|c| cli_text::command(ours.pipeline(), c));
+    let commands = texts.collect::<Result<Vec<String>>>()?;
     let their_answer = commands.iter().try_for_each(|text| theirs.command(text));
     theirs.alive()?;
-    let our_answer = ours.control(&statement.command);
+    let our_answer = changes.iter().try_for_each(|change| ours.apply(change));
     let line = statement.line;
     Ok(match (our_answer, their_answer) {
-        (Ok(()), Ok(())) | (Err(_), Err(_)) => None,
         (Ok(()), Err(e)) => Some(format!(
-            "line {line} of the test: we take it, BMv2 does not: {e}\n      {}",
+            "line {line} of the test: we take it, BMv2 does not: {e:#}\n      {}",
             commands.join("; ")
         )),
         (Err(e), Ok(())) => Some(format!(
-            "line {line} of the test: BMv2 takes it, we do not: {e}"
+            "line {line} of the test: BMv2 takes it, we do not: {e:#}"
         )),
+        _ => None,
     })
 }
 
@@ -114,14 +111,14 @@ fn exchange(
     frame: &[u8],
     count: usize,
     silence: Duration,
-) -> Result<Vec<Sent>, String> {
+) -> Result<Vec<Sent>> {
     bmv2.packets.send(port, frame)?;
     let mut out = Vec::new();
     loop {
         let wait = if out.len() < count { PATIENCE } else { silence };
         match bmv2.packets.receive(wait) {
             Ok(Some(sent)) => out.push(sent),
-            Ok(None) => break,
+            Ok(None) => return Ok(out),
             Err(error) => {
                 std::thread::sleep(Duration::from_millis(100));
                 bmv2.alive()?;
@@ -129,36 +126,23 @@ fn exchange(
             }
         }
     }
-    Ok(out)
 }
 
 /// Frames in order on every port: what differs, or None.
 pub fn compare(ours: &[Sent], theirs: &[Sent]) -> Option<String> {
-    let by_port = |sent: &[Sent]| {
-        let mut ports: BTreeMap<u32, Vec<String>> = BTreeMap::new();
-        for (port, frame) in sent {
-            ports.entry(*port).or_default().push(hex(frame));
+    let show = |sent: &[Sent]| {
+        let port = |(port, frames): (u32, Vec<&[u8]>)| {
+            let frames: Vec<String> = frames.iter().map(hex::encode).collect();
+            format!("port {port}: {}", frames.join(", "))
+        };
+        let ports: Vec<String> = by_port(sent).into_iter().map(port).collect();
+        match ports.is_empty() {
+            true => "nothing".to_string(),
+            false => ports.join("; "),
         }
-        ports
     };
-    let (ours, theirs) = (by_port(ours), by_port(theirs));
-    if ours == theirs {
-        return None;
-    }
-    let show = |ports: &BTreeMap<u32, Vec<String>>| {
-        if ports.is_empty() {
-            return "nothing".to_string();
-        }
-        let ports = ports
-            .iter()
-            .map(|(port, frames)| format!("port {port}: {}", frames.join(", ")));
-        ports.collect::<Vec<_>>().join("; ")
-    };
-    Some(format!(
-        "      we send   {}\n      BMv2 sends {}",
-        show(&ours),
-        show(&theirs)
-    ))
+    let (ours, theirs) = (show(ours), show(theirs));
+    (ours != theirs).then(|| format!("      we send   {ours}\n      BMv2 sends {theirs}"))
 }
 
 #[cfg(test)]

@@ -8,9 +8,10 @@
 //! | `compile` | compiles a program, once |
 //! | `stf`, `stf_line` | the packet-test language |
 //! | `tables` | its names and values as table entries |
-//! | `bed` | a `Device` in virtual time that statements are done to |
+//! | `bed` | a `Device` in virtual time, also for the fuzz targets |
+//! | `control` | the switch under test, and what statements change of it |
 //! | `run` | one test, and whether what left is what its file expects |
-//! | `mutate` | more packets from a test's own, by fixed seeds |
+//! | `mutate` | more packets from a test's own, by fixed seeds; frames changed, also for the fuzz targets |
 //! | `bmv2`, `nanomsg`, `cli_text` | simple_switch without root: its process, its packet port, its commands |
 //! | `differ` | one program on both: what is not the same |
 //! | `explained` | which differences are known, and why they are right |
@@ -22,7 +23,8 @@
 pub mod bed;
 pub mod bmv2;
 mod cli_text;
-pub mod compile;
+mod compile;
+mod control;
 pub mod corpus;
 pub mod differ;
 pub mod explained;
@@ -32,4 +34,4 @@ pub mod options;
 pub mod run;
 pub mod stf;
 mod stf_line;
-pub mod tables;
+mod tables;

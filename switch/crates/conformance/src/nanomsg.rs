@@ -5,16 +5,23 @@
 //! byte 1, its length in 8 bytes and the message. BMv2's messages are a type, a port and a length, 4 bytes each in the
 //! machine's order, and the frame.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use anyhow::{bail, ensure, Context, Result};
+
+use crate::bed::Sent;
 
 const GREETING: [u8; 8] = [0, b'S', b'P', 0, 0, 0x10, 0, 0];
 const PACKET_IN: u32 = 3;
 const PACKET_OUT: u32 = 4;
 /// No message of BMv2's is longer.
 const LONGEST: u64 = 1 << 20;
+/// For its greeting, and until it takes a message.
+const PATIENCE: Option<Duration> = Some(Duration::from_secs(5));
 
 /// A message with a frame.
 fn message(port: u32, frame: &[u8]) -> Vec<u8> {
@@ -28,108 +35,95 @@ fn message(port: u32, frame: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What came in.
-#[derive(Debug, PartialEq)]
-enum Message {
-    Frame(u32, Vec<u8>),
-    /// About ports: nothing that was asked for.
-    Other,
-}
-
-/// Takes the first whole message off `waiting`.
+/// Reads the next frame; messages about ports are nothing that was asked for.
 ///
 /// # Errors
-/// When it is no message.
-fn take(waiting: &mut Vec<u8>) -> Result<Option<Message>, String> {
-    let Some(header) = waiting.get(..9) else {
-        return Ok(None);
-    };
-    let length = u64::from_be_bytes(header[1..9].try_into().expect("8 bytes"));
-    if header[0] != 1 || length > LONGEST {
-        return Err(format!("no nanomsg message: {header:02x?}"));
-    }
-    let end = 9 + length as usize;
-    if waiting.len() < end {
-        return Ok(None);
-    }
-    let body: Vec<u8> = waiting.drain(..end).skip(9).collect();
-    let word = |i: usize| {
-        body.get(4 * i..4 * i + 4)
-            .map(|b| u32::from_ne_bytes(b.try_into().expect("4 bytes")))
-    };
-    Ok(Some(match (word(0), word(1)) {
-        (Some(PACKET_OUT), Some(port)) if body.len() >= 12 => {
-            Message::Frame(port, body[12..].to_vec())
+/// When there is no further one, or it is no message.
+fn read_frame(input: &mut impl Read) -> Result<Sent> {
+    loop {
+        let mut header = [0; 9];
+        let read = input.read_exact(&mut header);
+        read.context("BMv2 closed the packet port")?;
+        let length = u64::from_be_bytes(header[1..].try_into().expect("8 bytes"));
+        ensure!(
+            header[0] == 1 && length <= LONGEST,
+            "no nanomsg message: {header:02x?}"
+        );
+        let mut body = vec![0; length as usize];
+        input.read_exact(&mut body).context("packet port")?;
+        if let Some((head, frame)) = body.split_first_chunk::<12>() {
+            let word =
+                |i: usize| u32::from_ne_bytes([head[i], head[i + 1], head[i + 2], head[i + 3]]);
+            if word(0) == PACKET_OUT {
+                return Ok((word(4), frame.to_vec()));
+            }
         }
-        _ => Message::Other,
-    }))
+    }
 }
 
 /// The connection.
 pub struct PacketPort {
     stream: UnixStream,
-    waiting: Vec<u8>,
+    /// What a thread of its own reads, and its error at last.
+    frames: Receiver<Result<Sent>>,
 }
 
 impl PacketPort {
     /// # Errors
     /// When nobody listens at `path`, or no nanomsg PAIR.
-    pub fn connect(path: &Path) -> Result<PacketPort, String> {
-        let failed = |e: std::io::Error| format!("{}: {e}", path.display());
-        let mut stream = UnixStream::connect(path).map_err(failed)?;
-        let timeout = Some(Duration::from_secs(5));
-        stream.set_read_timeout(timeout).map_err(failed)?;
-        stream.set_write_timeout(timeout).map_err(failed)?;
-        stream.write_all(&GREETING).map_err(failed)?;
-        let mut greeting = [0; 8];
-        stream.read_exact(&mut greeting).map_err(failed)?;
-        if greeting != GREETING {
-            return Err(format!(
-                "{}: no nanomsg PAIR: {greeting:02x?}",
-                path.display()
-            ));
-        }
-        Ok(PacketPort {
-            stream,
-            waiting: Vec::new(),
-        })
+    pub fn connect(path: &Path) -> Result<PacketPort> {
+        let greeted = || -> io::Result<_> {
+            let mut stream = UnixStream::connect(path)?;
+            stream.set_read_timeout(PATIENCE)?;
+            stream.set_write_timeout(PATIENCE)?;
+            stream.write_all(&GREETING)?;
+            let mut greeting = [0; 8];
+            stream.read_exact(&mut greeting)?;
+            stream.set_read_timeout(None)?;
+            Ok((stream.try_clone()?, stream, greeting))
+        };
+        let place = || path.display().to_string();
+        let (mut input, stream, greeting) = greeted().with_context(place)?;
+        ensure!(
+            greeting == GREETING,
+            "{}: no nanomsg PAIR: {greeting:02x?}",
+            place()
+        );
+        let (sender, frames) = channel();
+        std::thread::spawn(move || loop {
+            let frame = read_frame(&mut input);
+            let last = frame.is_err();
+            if sender.send(frame).is_err() || last {
+                return;
+            }
+        });
+        Ok(PacketPort { stream, frames })
     }
 
     /// # Errors
     /// When the other end is gone.
-    pub fn send(&mut self, port: u32, frame: &[u8]) -> Result<(), String> {
+    pub fn send(&mut self, port: u32, frame: &[u8]) -> Result<()> {
         let sent = self.stream.write_all(&message(port, frame));
-        sent.map_err(|e| format!("packet port: {e}"))
+        sent.context("packet port")
     }
 
     /// The next frame and its port; None when none comes within `wait`.
     ///
     /// # Errors
     /// When the other end is gone.
-    pub fn receive(&mut self, wait: Duration) -> Result<Option<(u32, Vec<u8>)>, String> {
-        let end = Instant::now() + wait;
-        loop {
-            match take(&mut self.waiting)? {
-                Some(Message::Frame(port, frame)) => return Ok(Some((port, frame))),
-                Some(Message::Other) => continue,
-                None => {}
-            }
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(None);
-            }
-            self.stream
-                .set_read_timeout(Some(left))
-                .map_err(|e| e.to_string())?;
-            let mut buffer = [0; 65536];
-            match self.stream.read(&mut buffer) {
-                Ok(0) => return Err("BMv2 closed the packet port".to_string()),
-                Ok(n) => self.waiting.extend(&buffer[..n]),
-                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return Err(format!("packet port: {e}")),
-            }
+    pub fn receive(&mut self, wait: Duration) -> Result<Option<Sent>> {
+        match self.frames.recv_timeout(wait) {
+            Ok(frame) => frame.map(Some),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => bail!("BMv2 closed the packet port"),
         }
+    }
+}
+
+impl Drop for PacketPort {
+    /// Ends the thread that reads.
+    fn drop(&mut self) {
+        let _ = self.stream.shutdown(std::net::Shutdown::Both);
     }
 }
 
@@ -146,22 +140,18 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_taken_whole_whatever_pieces_they_come_in() {
+    fn frames_are_read_and_other_messages_are_passed_over() {
         let mut other = message(0, &[]);
         other[9..13].copy_from_slice(&6u32.to_ne_bytes());
         let all = [out(5, &[1, 2, 3]), other, out(511, &[])].concat();
-        let (mut waiting, mut found) = (Vec::new(), Vec::new());
-        for byte in all {
-            waiting.push(byte);
-            found.extend(take(&mut waiting).unwrap());
-        }
-        let frame = Message::Frame;
-        assert_eq!(
-            found,
-            [frame(5, vec![1, 2, 3]), Message::Other, frame(511, vec![])]
-        );
-        assert!(take(&mut vec![2; 9]).is_err());
-        assert!(take(&mut vec![1, 255, 0, 0, 0, 0, 0, 0, 0]).is_err());
+        let mut input = all.as_slice();
+        assert_eq!(read_frame(&mut input).unwrap(), (5, vec![1, 2, 3]));
+        assert_eq!(read_frame(&mut input).unwrap(), (511, vec![]));
+        let error = |mut bytes: &[u8]| read_frame(&mut bytes).unwrap_err().to_string();
+        assert_eq!(error(&[]), "BMv2 closed the packet port");
+        assert!(error(&[2; 9]).starts_with("no nanomsg message"));
+        assert!(error(&[1, 255, 0, 0, 0, 0, 0, 0, 0]).starts_with("no nanomsg message"));
+        assert_eq!(error(&out(5, &[1, 2])[..20]), "packet port");
     }
 
     #[test]

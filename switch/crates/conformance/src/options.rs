@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What both programs can be asked to do, and what both do with many tests.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Mutex;
+
+use anyhow::{ensure, Context, Result};
 
 use crate::compile;
 use crate::corpus::Test;
@@ -31,67 +34,103 @@ pub struct Common {
     report: Option<PathBuf>,
 }
 
+/// How a test went, in a word, and what there is to say: nothing where all is well.
+pub type Verdict = (&'static str, String);
+
+/// p4c does not compile the program: says nothing about the switch.
+pub const NOT_COMPILED: &str = "not compiled";
+
+/// How all tests went.
+#[derive(Default)]
+pub struct Verdicts {
+    counts: BTreeMap<&'static str, usize>,
+    pub lines: Vec<String>,
+}
+
+impl Verdicts {
+    /// How many tests went so.
+    pub fn count(&self, word: &str) -> usize {
+        self.counts.get(word).copied().unwrap_or_default()
+    }
+
+    fn add(&mut self, test: &Test, (word, text): Verdict) {
+        *self.counts.entry(word).or_default() += 1;
+        // Of those without a test nobody expects that they are compiled.
+        if !text.is_empty() && (word != NOT_COMPILED || test.stf.is_some()) {
+            self.lines
+                .push(format!("  {word:13} {}: {text}", test.name));
+        }
+    }
+}
+
 impl Common {
-    /// Those of `tests` that the filter chooses.
+    /// Judges those of `tests` that the filter chooses by their programs' BMv2 JSON, some at a time.
     ///
     /// # Errors
     /// None is chosen.
-    pub fn choose(&self, mut tests: Vec<Test>) -> Result<Vec<Test>, String> {
-        tests.retain(|t| t.name.contains(&self.filter));
-        match tests.is_empty() {
-            true => Err(format!("no test has `{}` in its name", self.filter)),
-            false => Ok(tests),
-        }
-    }
-
-    /// The BMv2 JSON of a test's program.
-    ///
-    /// # Errors
-    /// The first line of p4c's message.
-    pub fn compile(&self, test: &Test) -> Result<Vec<u8>, String> {
-        compile::compile(test, &self.p4c_bm2_ss, &self.cache).map_err(|text| first_line(&text))
-    }
-
-    /// Runs each test, some at a time: the outcomes in the tests' order.
     ///
     /// # Panics
-    /// When `run` does.
-    pub fn run_all<R: Send>(&self, tests: &[Test], run: impl Fn(&Test) -> R + Sync) -> Vec<R> {
-        let next = AtomicUsize::new(0);
-        let outcomes: Mutex<Vec<Option<R>>> = Mutex::new(tests.iter().map(|_| None).collect());
+    /// When `judge` does.
+    pub fn judge(
+        &self,
+        mut tests: Vec<Test>,
+        judge: impl Fn(&Test, &[u8]) -> Verdict + Sync,
+    ) -> Result<Verdicts> {
+        tests.retain(|t| t.name.contains(&self.filter));
+        ensure!(
+            !tests.is_empty(),
+            "no test has `{}` in its name",
+            self.filter
+        );
+        let next = Mutex::new(tests.iter());
+        let verdicts = Mutex::new(Verdicts::default());
+        let work = || loop {
+            let Some(test) = next.lock().expect("no panic").next() else {
+                return;
+            };
+            let verdict = match compile::compile(test, &self.p4c_bm2_ss, &self.cache) {
+                Ok(json) => judge(test, &json),
+                Err(error) => (NOT_COMPILED, first_line(&error)),
+            };
+            verdicts.lock().expect("no panic").add(test, verdict);
+        };
         std::thread::scope(|scope| {
-            for _ in 0..self.jobs.max(1) {
-                scope.spawn(|| loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(test) = tests.get(index) else {
-                        break;
-                    };
-                    let outcome = run(test);
-                    outcomes.lock().expect("no panic")[index] = Some(outcome);
-                });
-            }
+            (0..self.jobs.max(1)).for_each(|_| drop(scope.spawn(work)));
         });
-        let outcomes = outcomes.into_inner().expect("no panic");
-        outcomes.into_iter().flatten().collect()
+        Ok(verdicts.into_inner().expect("no panic"))
     }
 
     /// Prints the report, lines in order of name and then the summary, and writes it where it is wanted.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn report(&self, mut lines: Vec<String>, summary: String) -> Result<(), String> {
+    pub fn report(&self, verdicts: Verdicts, summary: &str) -> Result<()> {
+        let mut lines = verdicts.lines;
         lines.sort();
-        lines.push(summary);
-        let text = lines.join("\n") + "\n";
+        let lines: String = lines.into_iter().map(|line| line + "\n").collect();
+        let text = format!("{lines}{summary}\n");
         print!("{text}");
-        let write = |path: &Path| std::fs::write(path, &text).map_err(|e| (path.to_owned(), e));
-        let written = self.report.as_deref().map_or(Ok(()), write);
-        written.map_err(|(path, error)| format!("{}: {error}", path.display()))
+        let Some(path) = &self.report else {
+            return Ok(());
+        };
+        std::fs::write(path, text).with_context(|| path.display().to_string())
     }
 }
 
-/// The first line of a message that is not empty.
-pub fn first_line(text: &str) -> String {
+/// The exit code of a program: 0, 1 when something is not as it should be, 2 when it could not work.
+pub fn exit(program: &str, result: Result<usize>) -> ExitCode {
+    match result {
+        Ok(bad) => ExitCode::from(u8::from(bad > 0)),
+        Err(error) => {
+            eprintln!("{program}: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The first line of an error that is not empty.
+pub fn first_line(error: &anyhow::Error) -> String {
+    let text = format!("{error:#}");
     let mut lines = text.lines();
     let line = lines.find(|l| !l.trim().is_empty());
     line.unwrap_or("(no message)").to_string()

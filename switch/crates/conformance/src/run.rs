@@ -3,49 +3,48 @@
 
 use std::collections::BTreeMap;
 
-use crate::bed::{Bed, Sent};
-use crate::stf::{Command, Statement};
+use anyhow::{ensure, Context, Result};
 
-struct Expected<'a> {
-    line: usize,
-    pattern: Option<&'a str>,
-    exact: bool,
-}
+use crate::bed::Sent;
+use crate::control::{Switch, PORTS};
+use crate::stf::{Command, Statement};
 
 /// Loads the program and runs the statements.
 ///
 /// # Errors
 /// The first thing that is not as expected.
-pub fn run(json: &[u8], statements: &[Statement]) -> Result<(), String> {
-    let mut bed = Bed::new(json)?;
-    bed.allow_changes()?;
+pub fn run(json: &[u8], statements: &[Statement]) -> Result<()> {
+    let mut switch = Switch::new(json)?;
+    switch.allow_changes()?;
     let mut sent = Vec::new();
     for statement in statements {
-        bed.step();
-        let at = |e: String| format!("line {}: {e}", statement.line);
-        match &statement.command {
-            Command::Packet { port, frame } => {
-                check_port(*port).map_err(at)?;
-                sent.extend(bed.packet(*port, frame).map_err(at)?);
-            }
-            Command::Expect { port, .. } => check_port(*port).map_err(at)?,
-            command => bed.control(command).map_err(at)?,
-        }
+        switch.step();
+        let done = step(&mut switch, &statement.command);
+        sent.extend(done.with_context(|| format!("line {}", statement.line))?);
     }
-    bed.step();
-    sent.extend(bed.settle()?);
-    if expects_packets(statements) {
-        compare(statements, &sent)
-    } else {
-        Ok(())
+    switch.step();
+    sent.extend(switch.settle()?);
+    match expects_packets(statements) {
+        true => compare(statements, &sent),
+        false => Ok(()),
     }
 }
 
-fn check_port(port: u32) -> Result<(), String> {
-    if port < crate::bed::PORTS {
-        return Ok(());
+/// Does one statement: what leaves.
+fn step(switch: &mut Switch, command: &Command) -> Result<Vec<Sent>> {
+    if let Command::Packet { port, .. } | Command::Expect { port, .. } = command {
+        ensure!(*port < PORTS, "port {port} is not below {PORTS}");
     }
-    Err(format!("port {port} is not below {}", crate::bed::PORTS))
+    match command {
+        Command::Packet { port, frame } => return switch.packet(*port, frame),
+        Command::CheckCounter { name, index, check } => switch.check_counter(name, index, check)?,
+        command => {
+            for change in switch.changes(command)? {
+                switch.apply(&change)?;
+            }
+        }
+    }
+    Ok(Vec::new())
 }
 
 /// False for a file that looks at counters and at no packet: P4_14's counter1 to counter4.
@@ -55,66 +54,66 @@ fn expects_packets(statements: &[Statement]) -> bool {
         || !any(|c| matches!(c, Command::CheckCounter { check: Some(_), .. }))
 }
 
+/// The frames of each port, in order.
+pub fn by_port(sent: &[Sent]) -> BTreeMap<u32, Vec<&[u8]>> {
+    let mut ports: BTreeMap<u32, Vec<&[u8]>> = BTreeMap::new();
+    for (port, frame) in sent {
+        ports.entry(*port).or_default().push(frame);
+    }
+    ports
+}
+
 /// Packets in order on every port; a port that the file does not mention sends none, which p4c's own driver does not look at.
-fn compare(statements: &[Statement], sent: &[Sent]) -> Result<(), String> {
-    let mut ports: BTreeMap<u32, (Vec<Expected>, Vec<&[u8]>)> = BTreeMap::new();
-    for statement in statements {
+fn compare(statements: &[Statement], sent: &[Sent]) -> Result<()> {
+    let mut expected: BTreeMap<u32, Vec<_>> = BTreeMap::new();
+    for Statement { line, command } in statements {
         if let Command::Expect {
             port,
             pattern,
             exact,
-        } = &statement.command
+        } = command
         {
-            ports.entry(*port).or_default().0.push(Expected {
-                line: statement.line,
-                pattern: pattern.as_deref(),
-                exact: *exact,
-            });
+            let one = (line, pattern.as_deref(), *exact);
+            expected.entry(*port).or_default().push(one);
         }
     }
-    for (port, frame) in sent {
-        ports.entry(*port).or_default().1.push(frame);
+    let mut sent = by_port(sent);
+    for port in sent.keys() {
+        expected.entry(*port).or_default();
     }
-    for (port, (expected, sent)) in &ports {
+    for (port, expected) in expected {
+        let sent = sent.remove(&port).unwrap_or_default();
         // A lone `expect PORT` is content with any number of packets.
-        if let ([Expected { pattern: None, .. }], [_, ..]) = (expected.as_slice(), sent.as_slice())
-        {
+        if let ([(_, None, _)], [_, ..]) = (&expected[..], &sent[..]) {
             continue;
         }
-        if expected.len() != sent.len() {
-            return Err(format!(
-                "port {port}: expected {} packets, got {}{}",
-                expected.len(),
-                sent.len(),
-                sent.first()
-                    .map_or(String::new(), |f| format!("; the first is {}", hex(f)))
-            ));
-        }
-        for (expected, frame) in expected.iter().zip(sent) {
-            if let Some(pattern) = expected.pattern {
-                compare_frame(pattern, expected.exact, frame)
-                    .map_err(|e| format!("line {}: port {port}: {e}", expected.line))?;
-            }
+        let (wanted, got) = (expected.len(), sent.len());
+        let first = sent
+            .first()
+            .map(|f| format!("; the first is {}", hex::encode(f)));
+        let first = first.unwrap_or_default();
+        ensure!(
+            wanted == got,
+            "port {port}: expected {wanted} packets, got {got}{first}"
+        );
+        for ((line, pattern, exact), frame) in expected.into_iter().zip(sent) {
+            compare_frame(pattern.unwrap_or_default(), exact, frame)
+                .with_context(|| format!("line {line}: port {port}"))?;
         }
     }
     Ok(())
 }
 
-/// A frame as hexadecimal digits.
-pub fn hex(frame: &[u8]) -> String {
-    frame.iter().map(|b| format!("{b:02x}")).collect()
-}
-
-fn compare_frame(pattern: &str, exact: bool, frame: &[u8]) -> Result<(), String> {
-    let got = hex(frame);
-    let differs = pattern
-        .chars()
-        .zip(got.chars())
-        .any(|(p, g)| p != '*' && p != g);
-    if got.len() < pattern.len() || exact && got.len() != pattern.len() || differs {
-        let end = if exact { "$" } else { "" };
-        return Err(format!("expected {pattern}{end}\n      got      {got}"));
-    }
+fn compare_frame(pattern: &str, exact: bool, frame: &[u8]) -> Result<()> {
+    let got = hex::encode(frame);
+    let mut pairs = pattern.chars().zip(got.chars());
+    let same = pairs.all(|(p, g)| p == '*' || p == g);
+    let long = got.len() == pattern.len() || !exact && got.len() > pattern.len();
+    let end = if exact { "$" } else { "" };
+    ensure!(
+        same && long,
+        "expected {pattern}{end}\n      got      {got}"
+    );
     Ok(())
 }
 
@@ -130,6 +129,7 @@ mod tests {
         assert!(compare_frame("0a*b", false, &[0x0a]).is_err());
         assert!(compare_frame("0a*b", false, &[0x0a, 0x1c])
             .unwrap_err()
+            .to_string()
             .contains("got      0a1c"));
     }
 
@@ -138,7 +138,10 @@ mod tests {
         let statements = stf::parse("packet 3 01\nexpect 2 01\n").unwrap();
         assert!(compare(&statements, &[(2, vec![1])]).is_ok());
         let error = compare(&statements, &[(0, vec![7]), (2, vec![1])]).unwrap_err();
-        assert_eq!(error, "port 0: expected 0 packets, got 1; the first is 07");
+        assert_eq!(
+            error.to_string(),
+            "port 0: expected 0 packets, got 1; the first is 07"
+        );
     }
 
     #[test]

@@ -2,6 +2,9 @@
 //! STF, the packet-test language of p4c's corpus and of P4Testgen: statements of a file, read as p4c's own parser reads them.
 
 use std::path::Path;
+use std::str::FromStr;
+
+use anyhow::{bail, ensure, Context, Result};
 
 use crate::stf_line::Line;
 
@@ -23,7 +26,7 @@ pub struct Call {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
     pub bytes: bool,
-    pub relation: String,
+    pub relation: &'static str,
     pub number: u64,
 }
 
@@ -88,30 +91,25 @@ const CLI: [&str; 16] = [
 ///
 /// # Errors
 /// When it cannot be read, or the line and what is wrong with it.
-pub fn read(file: Option<&Path>) -> Result<Vec<Statement>, String> {
-    let Some(file) = file else {
-        return Ok(Vec::new());
-    };
-    let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
-    parse(&text)
+pub fn read(file: Option<&Path>) -> Result<Vec<Statement>> {
+    let text = file.map(|f| std::fs::read_to_string(f).with_context(|| f.display().to_string()));
+    parse(&text.transpose()?.unwrap_or_default())
 }
 
 /// All statements of `text`.
 ///
 /// # Errors
 /// The line and what is wrong with it.
-pub fn parse(text: &str) -> Result<Vec<Statement>, String> {
-    let mut out = Vec::new();
-    for (index, raw) in text.lines().enumerate() {
-        let line = index + 1;
-        if let Some(command) = statement(raw).map_err(|e| format!("line {line}: {e}"))? {
-            out.push(Statement { line, command });
-        }
-    }
-    Ok(out)
+pub fn parse(text: &str) -> Result<Vec<Statement>> {
+    let numbered = |(raw, line)| {
+        let command = statement(raw).with_context(|| format!("line {line}"));
+        let statement = |command| Statement { line, command };
+        Some(command.transpose()?.map(statement))
+    };
+    text.lines().zip(1..).filter_map(numbered).collect()
 }
 
-fn statement(raw: &str) -> Result<Option<Command>, String> {
+fn statement(raw: &str) -> Result<Option<Command>> {
     let mut line = Line::new(raw);
     if line.at_end() {
         return Ok(None);
@@ -127,7 +125,7 @@ fn statement(raw: &str) -> Result<Option<Command>, String> {
         },
         "remove" => match line.name("`all`")?.to_ascii_lowercase().as_str() {
             "all" => Command::RemoveAll,
-            other => return Err(format!("`remove {other}`: only `remove all` is known")),
+            other => bail!("`remove {other}`: only `remove all` is known"),
         },
         "check_counter" => check_counter(&mut line)?,
         "no_packet" => Command::NoPacket,
@@ -137,30 +135,26 @@ fn statement(raw: &str) -> Result<Option<Command>, String> {
             words.extend(line.rest().split_whitespace().map(str::to_string));
             Command::Cli(words)
         }
-        other => return Err(format!("unknown command `{other}`")),
+        other => bail!("unknown command `{other}`"),
     };
-    if !line.at_end() {
-        return Err(format!("`{}` is too much", line.rest().trim()));
-    }
+    ensure!(line.at_end(), "`{}` is too much", line.rest().trim());
     Ok(Some(command))
 }
 
-fn packet(rest: &str) -> Result<Command, String> {
+fn packet(rest: &str) -> Result<Command> {
     let (port, data) = port(rest)?;
-    Ok(Command::Packet {
-        port,
-        frame: bytes(&data)?,
-    })
+    let frame = bytes(&data)?;
+    Ok(Command::Packet { port, frame })
 }
 
-fn expect(rest: &str) -> Result<Command, String> {
+fn expect(rest: &str) -> Result<Command> {
     let (port, mut digits) = port(rest)?;
     let exact = digits.ends_with('$');
     if exact {
         digits.pop();
     }
     if let Some(bad) = digits.chars().find(|c| !c.is_ascii_hexdigit() && *c != '*') {
-        return Err(format!("`{bad}` is no hexadecimal digit and not *"));
+        bail!("`{bad}` is no hexadecimal digit and not *");
     }
     Ok(Command::Expect {
         port,
@@ -170,37 +164,42 @@ fn expect(rest: &str) -> Result<Command, String> {
 }
 
 /// The port, and the packet's digits without spaces.
-fn port(text: &str) -> Result<(u32, String), String> {
+fn port(text: &str) -> Result<(u32, String)> {
     let mut words = text.split_whitespace();
-    let word = words.next().unwrap_or_default();
-    let port = word
-        .parse()
-        .map_err(|_| format!("`{word}` is no port number"))?;
+    let port = number(words.next().unwrap_or_default(), "port number")?;
     Ok((port, words.collect()))
 }
 
-fn bytes(digits: &str) -> Result<Vec<u8>, String> {
-    if let Some(bad) = digits.chars().find(|c| !c.is_ascii_hexdigit()) {
-        return Err(format!("`{bad}` is no hexadecimal digit"));
-    }
-    if !digits.len().is_multiple_of(2) {
-        return Err(format!(
-            "{} hexadecimal digits are no whole bytes",
-            digits.len()
-        ));
-    }
-    (0..digits.len() / 2)
-        .map(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).map_err(|e| e.to_string()))
-        .collect()
+/// # Errors
+/// When the word is no `what`.
+pub fn number<T: FromStr>(word: &str, what: &str) -> Result<T> {
+    let number = word.parse().ok();
+    number.with_context(|| format!("`{word}` is no {what}"))
 }
 
-fn call(line: &mut Line) -> Result<Call, String> {
+/// Bytes of hexadecimal digits.
+///
+/// # Errors
+/// What is none, and half a byte.
+pub fn bytes(digits: &str) -> Result<Vec<u8>> {
+    if let Some(bad) = digits.chars().find(|c| !c.is_ascii_hexdigit()) {
+        bail!("`{bad}` is no hexadecimal digit");
+    }
+    let count = digits.len();
+    ensure!(
+        count.is_multiple_of(2),
+        "{count} hexadecimal digits are no whole bytes"
+    );
+    Ok(hex::decode(digits)?)
+}
+
+fn call(line: &mut Line) -> Result<Call> {
     let name = line.name("an action")?;
     arguments(line, name)
 }
 
 /// The rest of an action call, from its `(` on.
-fn arguments(line: &mut Line, name: String) -> Result<Call, String> {
+fn arguments(line: &mut Line, name: String) -> Result<Call> {
     line.expect('(')?;
     let mut args = Vec::new();
     while !line.take(')') {
@@ -214,7 +213,7 @@ fn arguments(line: &mut Line, name: String) -> Result<Call, String> {
     Ok(Call { name, args })
 }
 
-fn add(line: &mut Line) -> Result<Command, String> {
+fn add(line: &mut Line) -> Result<Command> {
     let table = line.name("a table")?;
     let (mut priority, mut keys) = (None, Vec::new());
     loop {
@@ -223,11 +222,9 @@ fn add(line: &mut Line) -> Result<Command, String> {
             keys.push((name, line.name("a value")?));
         } else if line.next_is('(') {
             let call = arguments(line, name)?;
-            let handle = if line.take('=') {
-                Some(line.name("a name for the entry")?)
-            } else {
-                None
-            };
+            let named = line.take('=');
+            let handle = named.then(|| line.name("a name for the entry"));
+            let handle = handle.transpose()?;
             return Ok(Command::Add {
                 table,
                 priority,
@@ -236,17 +233,14 @@ fn add(line: &mut Line) -> Result<Command, String> {
                 handle,
             });
         } else if keys.is_empty() && priority.is_none() {
-            priority = Some(
-                name.parse()
-                    .map_err(|_| format!("`{name}` is no priority"))?,
-            );
+            priority = Some(number(&name, "priority")?);
         } else {
-            return Err(format!("`{name}` is not key:value"));
+            bail!("`{name}` is not key:value");
         }
     }
 }
 
-fn check_counter(line: &mut Line) -> Result<Command, String> {
+fn check_counter(line: &mut Line) -> Result<Command> {
     let name = line.name("a counter")?;
     line.expect('(')?;
     let index = line.name("an index, or $ and the name of an entry")?;
@@ -257,16 +251,14 @@ fn check_counter(line: &mut Line) -> Result<Command, String> {
         let bytes = match line.name("packets or bytes")?.to_ascii_lowercase().as_str() {
             "bytes" => true,
             "packets" => false,
-            other => return Err(format!("`{other}` is neither packets nor bytes")),
+            other => bail!("`{other}` is neither packets nor bytes"),
         };
         let relation = line.relation()?;
-        let number = line.name("a number")?;
+        let number = number(&line.name("a number")?, "number")?;
         Some(Check {
             bytes,
             relation,
-            number: number
-                .parse()
-                .map_err(|_| format!("`{number}` is no number"))?,
+            number,
         })
     };
     Ok(Command::CheckCounter { name, index, check })
@@ -370,7 +362,7 @@ mod tests {
                 index: "$A".into(),
                 check: Some(Check {
                     bytes: false,
-                    relation: ">=".into(),
+                    relation: ">=",
                     number: 3
                 })
             }
@@ -396,7 +388,8 @@ mod tests {
                 "line 1: `3` is no relation; there are ==, !=, <, <=, >, >=",
             ),
         ] {
-            assert_eq!(parse(text).unwrap_err(), message, "{text}");
+            let error = parse(text).unwrap_err();
+            assert_eq!(format!("{error:#}"), message, "{text}");
         }
     }
 }

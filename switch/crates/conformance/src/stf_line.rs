@@ -1,8 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One line of STF, taken piece by piece: names (quoted ones with any character in them), signs, relations.
 
-/// Relations of `check_counter`; the longer ones first.
-const RELATIONS: [&str; 6] = ["==", "!=", "<=", ">=", "<", ">"];
+use std::cmp::Ordering;
+
+use anyhow::{bail, ensure, Context, Result};
+
+type Holds = fn(Ordering) -> bool;
+
+/// Relations of `check_counter`, and when they hold; the longer ones first.
+pub const RELATIONS: [(&str, Holds); 6] = [
+    ("==", Ordering::is_eq),
+    ("!=", Ordering::is_ne),
+    ("<=", Ordering::is_le),
+    (">=", Ordering::is_ge),
+    ("<", Ordering::is_lt),
+    (">", Ordering::is_gt),
+];
 
 /// What is left of a line.
 pub struct Line<'a> {
@@ -48,24 +61,20 @@ impl<'a> Line<'a> {
         found
     }
 
-    pub fn expect(&mut self, sign: char) -> Result<(), String> {
-        if self.take(sign) {
-            return Ok(());
-        }
-        Err(if self.at_end() {
-            format!("a `{sign}` is missing")
-        } else {
-            format!("a `{sign}` is missing before `{}`", self.rest)
-        })
+    pub fn expect(&mut self, sign: char) -> Result<()> {
+        let found = self.take(sign);
+        ensure!(found || !self.at_end(), "a `{sign}` is missing");
+        ensure!(found, "a `{sign}` is missing before `{}`", self.rest);
+        Ok(())
     }
 
     /// A name or a value: pieces with and without quotation marks up to a space or a sign; a `.` joins what is beside it.
-    pub fn name(&mut self, what: &str) -> Result<String, String> {
+    pub fn name(&mut self, what: &str) -> Result<String> {
         self.skip_space();
         let (mut out, mut quoted) = (String::new(), false);
         loop {
             if let Some(inside) = self.rest.strip_prefix('"') {
-                let (text, rest) = inside.split_once('"').ok_or("a closing \" is missing")?;
+                let (text, rest) = inside.split_once('"').context("a closing \" is missing")?;
                 out.push_str(text);
                 self.rest = rest;
                 quoted = true;
@@ -83,24 +92,20 @@ impl<'a> Line<'a> {
                 break;
             }
         }
-        if out.is_empty() && !quoted {
-            return Err(format!("{what} is missing"));
-        }
+        ensure!(quoted || !out.is_empty(), "{what} is missing");
         Ok(out)
     }
 
     /// A relation between two numbers.
-    pub fn relation(&mut self) -> Result<String, String> {
+    pub fn relation(&mut self) -> Result<&'static str> {
         self.skip_space();
-        match RELATIONS.iter().find(|r| self.rest.starts_with(**r)) {
-            Some(found) => {
-                self.rest = &self.rest[found.len()..];
-                Ok((*found).to_string())
+        for (relation, _) in RELATIONS {
+            if let Some(rest) = self.rest.strip_prefix(relation) {
+                self.rest = rest;
+                return Ok(relation);
             }
-            None => Err(format!(
-                "`{}` is no relation; there are ==, !=, <, <=, >, >=",
-                self.rest.trim_end()
-            )),
         }
+        let rest = self.rest.trim_end();
+        bail!("`{rest}` is no relation; there are ==, !=, <, <=, >, >=")
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! STF's names and values of tables, keys and actions, resolved the way p4c's driver resolves them.
 
-use v1model::{
-    ActionCall, ActionId, Bits, EntryKey, KeyMatch, KeySchema, MatchKind, Pipeline, TableId,
-};
+use anyhow::{bail, ensure, Context, Result};
+use num_bigint::BigUint;
+use v1model::{ActionCall, Bits, EntryKey, KeyMatch, KeySchema, MatchKind, Pipeline, TableId};
 
 use crate::stf::Call;
 
@@ -17,22 +17,21 @@ fn resolve<'a, T>(
     what: &str,
     name: &str,
     all: impl Iterator<Item = (&'a str, T)> + Clone,
-) -> Result<T, String> {
+) -> Result<T> {
     if let Some((_, found)) = all.clone().find(|(n, _)| *n == name) {
         return Ok(found);
     }
     let mut found = all.filter(|(n, _)| is_named(n, name));
-    match (found.next(), found.next()) {
-        (Some((_, one)), None) => Ok(one),
-        (Some(_), Some(_)) => Err(format!("{what} `{name}` is ambiguous")),
-        (None, _) => Err(format!("there is no {what} `{name}`")),
-    }
+    let first = found.next();
+    let (_, one) = first.with_context(|| format!("there is no {what} `{name}`"))?;
+    ensure!(found.next().is_none(), "{what} `{name}` is ambiguous");
+    Ok(one)
 }
 
 macro_rules! by_name {
     ($($fn:ident, $list:ident, $id:ident;)*) => { $(
         #[doc = concat!("A ", stringify!($fn), " by its full or last name.")]
-        pub fn $fn(pipeline: &Pipeline, name: &str) -> Result<v1model::$id, String> {
+        pub fn $fn(pipeline: &Pipeline, name: &str) -> Result<v1model::$id> {
             let all = pipeline.schema().$list.iter();
             resolve(stringify!($fn), name, all.map(|t| (t.name.as_str(), t.id)))
         }
@@ -46,28 +45,22 @@ by_name! {
     register, registers, RegisterId;
 }
 
-/// An action call with its arguments in the program's order.
-pub fn call(pipeline: &Pipeline, table: TableId, call: &Call) -> Result<ActionCall, String> {
+/// An action call of a table with its arguments in the program's order.
+pub fn call(pipeline: &Pipeline, table: TableId, call: &Call) -> Result<ActionCall> {
     let actions = pipeline.table_schema(table).actions.iter();
     let named = actions.map(|&a| (pipeline.action_schema(a).name.as_str(), a));
-    let action: ActionId = resolve("action", &call.name, named)?;
-    let schema = pipeline.action_schema(action);
+    let action = resolve("action", &call.name, named)?;
+    let (name, schema) = (&call.name, pipeline.action_schema(action));
     let mut args = Vec::new();
     for param in &schema.params {
-        let Some((_, value)) = call.args.iter().find(|(name, _)| *name == param.name) else {
-            return Err(format!(
-                "argument `{}` of `{}` is missing",
-                param.name, call.name
-            ));
-        };
+        let given = call.args.iter().find(|(name, _)| *name == param.name);
+        let missing = || format!("argument `{}` of `{name}` is missing", param.name);
+        let (_, value) = given.with_context(missing)?;
         bits(param.width, value)?.push_limbs(&mut args);
     }
-    if let Some((name, _)) = call
-        .args
-        .iter()
-        .find(|(n, _)| schema.params.iter().all(|p| p.name != *n))
-    {
-        return Err(format!("action `{}` has no parameter `{name}`", call.name));
+    for (arg, _) in &call.args {
+        let is_known = schema.params.iter().any(|p| p.name == *arg);
+        ensure!(is_known, "action `{name}` has no parameter `{arg}`");
     }
     Ok(ActionCall { action, args })
 }
@@ -78,17 +71,16 @@ pub fn key(
     table: TableId,
     priority: Option<i32>,
     keys: &[(String, String)],
-) -> Result<EntryKey, String> {
+) -> Result<EntryKey> {
     let schema = pipeline.table_schema(table);
     let mut matches: Vec<KeyMatch> = schema.keys.iter().map(any).collect();
     for (name, value) in keys {
         let index = key_index(&schema.keys, name)?;
         matches[index] = key_match(&schema.keys[index], value)?;
     }
-    let priority = if schema.needs_priority() {
-        priority.unwrap_or(0).saturating_add(1)
-    } else {
-        0
+    let priority = match schema.needs_priority() {
+        true => priority.unwrap_or(0).saturating_add(1),
+        false => 0,
     };
     Ok(EntryKey { matches, priority })
 }
@@ -115,123 +107,115 @@ fn any(key: &KeySchema) -> KeyMatch {
 
 /// The rules of `TableKeyInstance.set` in p4c's driver: `a$1.b` is `a[1].b`; a trailing `$` or `.$valid$` may be
 /// left out; else the end of the name decides.
-fn key_index(keys: &[KeySchema], name: &str) -> Result<usize, String> {
+fn key_index(keys: &[KeySchema], name: &str) -> Result<usize> {
     let mut name = name.to_string();
-    if let Some(dollar) = name.rfind('$') {
-        let digits: String = name[dollar + 1..]
-            .chars()
-            .take_while(char::is_ascii_digit)
-            .collect();
+    if let Some((before, after)) = name.rsplit_once('$') {
+        let end = after.find(|c: char| !c.is_ascii_digit());
+        let (digits, rest) = after.split_at(end.unwrap_or(after.len()));
         if !digits.is_empty() {
-            let rest = name[dollar + 1 + digits.len()..].to_string();
-            name = format!("{}[{digits}]{rest}", &name[..dollar]);
+            name = format!("{before}[{digits}]{rest}");
         }
     }
+    let valid = name == "valid";
+    let mut whole = vec![name.clone(), format!("{name}$"), format!("{name}.$valid$")];
+    let stem = name.strip_suffix(".valid");
+    whole.extend(stem.map(|stem| format!("{stem}.$valid$")));
+    let mut ends = vec![format!(".{name}"), format!(".{name}$")];
+    ends.extend(valid.then(|| ".$valid$".to_string()));
     let find = |wanted: &str| keys.iter().position(|k| k.name == wanted);
-    let mut found = find(&name)
-        .or_else(|| find(&format!("{name}$")))
-        .or_else(|| find(&format!("{name}.$valid$")));
-    if let (None, Some(stem)) = (found, name.strip_suffix(".valid")) {
-        found = find(&format!("{stem}.$valid$"));
-    }
-    if found.is_none() {
-        let ends = [format!(".{name}"), format!(".{name}$")];
-        found = keys.iter().rposition(|k| {
-            ends.iter().any(|end| k.name.ends_with(end))
-                || name == "valid" && k.name.ends_with(".$valid$")
-        });
-    }
-    if found.is_none() && name == "valid" {
-        found = find("$valid$");
-    }
-    found.ok_or_else(|| {
-        let names: Vec<&str> = keys.iter().map(|k| k.name.as_str()).collect();
-        format!(
-            "there is no key field `{name}`; there are {}",
-            names.join(", ")
-        )
-    })
+    let by_end = || {
+        let is_it = |k: &KeySchema| ends.iter().any(|end| k.name.ends_with(end));
+        keys.iter().rposition(is_it)
+    };
+    let found = whole.iter().find_map(|name| find(name)).or_else(by_end);
+    found
+        .or_else(|| find("$valid$").filter(|_| valid))
+        .with_context(|| {
+            let names: Vec<&str> = keys.iter().map(|k| k.name.as_str()).collect();
+            let names = names.join(", ");
+            format!("there is no key field `{name}`; there are {names}")
+        })
 }
 
-fn radix(text: &str) -> (u32, u32, &str) {
+/// Radix and digits of a number.
+fn radix(text: &str) -> (u32, &str) {
     match text.get(..2) {
-        Some("0x" | "0X") => (16, 4, &text[2..]),
-        Some("0b" | "0B") => (2, 1, &text[2..]),
-        Some("0o" | "0O") => (8, 3, &text[2..]),
-        _ => (10, 0, text),
+        Some("0x" | "0X") => (16, &text[2..]),
+        Some("0b" | "0B") => (2, &text[2..]),
+        Some("0o" | "0O") => (8, &text[2..]),
+        _ => (10, text),
     }
 }
 
-/// Limbs of a number in any radix, `*` as 0.
-fn number(text: &str) -> Result<Vec<u64>, String> {
-    let (radix, _, digits) = radix(text);
-    let mut limbs = vec![0u64];
-    for c in digits.chars().filter(|c| *c != '_') {
-        let digit = match c {
-            '*' => 0,
-            c => c
-                .to_digit(radix)
-                .ok_or_else(|| format!("`{text}` is no number"))?,
-        };
-        let mut carry = u128::from(digit);
-        for limb in &mut limbs {
-            let next = u128::from(*limb) * u128::from(radix) + carry;
-            *limb = next as u64;
-            carry = next >> 64;
-        }
-        if carry > 0 {
-            limbs.push(carry as u64);
-        }
-    }
-    Ok(limbs)
+/// A number in any radix whose digits are what `digit` makes of those of the text.
+fn number(text: &str, digit: impl Fn(char) -> char) -> Result<BigUint> {
+    let (radix, digits) = radix(text);
+    let digits = digits.chars().filter(|c| *c != '_').map(digit);
+    let digits: String = std::iter::once('0').chain(digits).collect();
+    let number = BigUint::parse_bytes(digits.as_bytes(), radix);
+    number.with_context(|| format!("`{text}` is no number"))
 }
 
-/// A number that fits in `width` bits.
-pub fn bits(width: u32, text: &str) -> Result<Bits, String> {
-    let limbs = number(text)?;
-    let bytes: Vec<u8> = limbs.iter().rev().flat_map(|l| l.to_be_bytes()).collect();
-    Bits::from_be_bytes(width, &bytes).map_err(|e| e.to_string())
+fn ones(count: u32) -> BigUint {
+    (BigUint::from(1u8) << count) - 1u8
 }
 
-fn key_match(key: &KeySchema, text: &str) -> Result<KeyMatch, String> {
+fn of_number(width: u32, number: BigUint) -> Result<Bits> {
+    Ok(Bits::from_be_bytes(width, &number.to_bytes_be())?)
+}
+
+/// A number that fits in `width` bits, `*` as 0.
+pub fn bits(width: u32, text: &str) -> Result<Bits> {
+    of_number(width, number(text, |c| if c == '*' { '0' } else { c })?)
+}
+
+/// The bits of a number that `mask` has, and the mask.
+fn masked(width: u32, text: &str, mask: BigUint) -> Result<(Bits, Bits)> {
+    let value = BigUint::from_bytes_be(bits(width, text)?.as_be_bytes());
+    let mask = mask & ones(width);
+    Ok((of_number(width, value & &mask)?, of_number(width, mask)?))
+}
+
+fn key_match(key: &KeySchema, text: &str) -> Result<KeyMatch> {
     let width = key.width;
+    let (radix, digits) = radix(text);
     Ok(match key.kind {
         MatchKind::Exact => KeyMatch::Exact(bits(width, text)?),
         MatchKind::Lpm => {
-            let (value, prefix_len) = match text.split_once('/') {
-                Some((value, len)) => (
-                    bits(width, value)?,
-                    len.parse().map_err(|_| format!("`{len}` is no length"))?,
-                ),
+            let (text, prefix_len) = match text.split_once('/') {
+                Some((value, len)) => {
+                    let number = len.parse().ok();
+                    let wrong = || format!("`{len}` is no length");
+                    (value, number.with_context(wrong)?)
+                }
+                None if radix == 10 => (text, width),
                 None => {
-                    let (_, bits_per_digit, digits) = radix(text);
-                    let stars = digits.matches('*').count() as u32;
-                    let len = (digits.len() as u32 - stars) * bits_per_digit;
-                    (
-                        bits(width, text)?,
-                        if bits_per_digit == 0 {
-                            width
-                        } else {
-                            len.min(width)
-                        },
-                    )
+                    let written = digits.chars().filter(|c| *c != '*').count();
+                    (text, width.min(written as u32 * radix.ilog2()))
                 }
             };
-            let mask = ones_at_top(width, prefix_len);
-            KeyMatch::Lpm {
-                value: and(&value, &mask),
-                prefix_len,
-            }
+            let len = prefix_len.min(width);
+            let (value, _) = masked(width, text, ones(len) << (width - len))?;
+            KeyMatch::Lpm { value, prefix_len }
         }
         MatchKind::Ternary => {
             let (value, mask) = match text.split_once("&&&") {
-                Some((value, mask)) => (bits(width, value)?, bits(width, mask)?),
-                None => (bits(width, text)?, digit_mask(width, text)?),
+                Some((value, mask)) => {
+                    let mask = BigUint::from_bytes_be(bits(width, mask)?.as_be_bytes());
+                    masked(width, value, mask)?
+                }
+                None if radix == 10 => {
+                    bits(width, text)?;
+                    bail!("decimal `{text}` is not supported for a ternary field")
+                }
+                // Ones where the text has digits; digits that are not written do not matter.
+                None => {
+                    let most = char::from_digit(radix - 1, radix).expect("a digit");
+                    let mask = number(text, |c| if c == '*' { '0' } else { most })?;
+                    masked(width, text, mask)?
+                }
             };
-            KeyMatch::Ternary {
-                value: and(&value, &mask),
-                mask,
-            }
+            KeyMatch::Ternary { value, mask }
         }
         MatchKind::Range => {
             let (low, high) = text.split_once("..").unwrap_or((text, text));
@@ -242,46 +226,6 @@ fn key_match(key: &KeySchema, text: &str) -> Result<KeyMatch, String> {
         }
         MatchKind::Optional => KeyMatch::Optional(Some(bits(width, text)?)),
     })
-}
-
-fn and(a: &Bits, b: &Bits) -> Bits {
-    let limbs: Vec<u64> = a
-        .to_limbs()
-        .iter()
-        .zip(b.to_limbs())
-        .map(|(a, b)| a & b)
-        .collect();
-    Bits::from_limbs(a.width(), &limbs)
-}
-
-fn ones_at_top(width: u32, count: u32) -> Bits {
-    let bytes: Vec<u8> = (0..width).map(|i| u8::from(i < count)).collect();
-    let mut limbs = vec![0u64; width.div_ceil(64) as usize];
-    for (i, one) in bytes.iter().enumerate() {
-        let bit = width as usize - 1 - i;
-        limbs[bit / 64] |= u64::from(*one) << (bit % 64);
-    }
-    Bits::from_limbs(width, &limbs)
-}
-
-/// Ones where the text has digits, zeros where it has `*`; digits that are not written do not matter.
-fn digit_mask(width: u32, text: &str) -> Result<Bits, String> {
-    let (_, bits_per_digit, digits) = radix(text);
-    if bits_per_digit == 0 {
-        return Err(format!(
-            "decimal `{text}` is not supported for a ternary field"
-        ));
-    }
-    let mut limbs = vec![0u64; width.div_ceil(64) as usize];
-    for (i, c) in digits.chars().rev().enumerate() {
-        for bit in (0..bits_per_digit)
-            .map(|b| i as u32 * bits_per_digit + b)
-            .filter(|b| *b < width)
-        {
-            limbs[bit as usize / 64] |= u64::from(c != '*') << (bit % 64);
-        }
-    }
-    Ok(Bits::from_limbs(width, &limbs))
 }
 
 #[cfg(test)]
@@ -313,11 +257,12 @@ mod tests {
             width: 8,
         };
         let keys = [key("hdr.h[1].x"), key("hdr.e.$valid$"), key("hdr.data.f1")];
-        assert_eq!(key_index(&keys, "h$1.x"), Ok(0));
-        assert_eq!(key_index(&keys, "hdr.e"), Ok(1));
-        assert_eq!(key_index(&keys, "data.f1"), Ok(2));
+        assert_eq!(key_index(&keys, "h$1.x").unwrap(), 0);
+        assert_eq!(key_index(&keys, "hdr.e").unwrap(), 1);
+        assert_eq!(key_index(&keys, "data.f1").unwrap(), 2);
         assert!(key_index(&keys, "nothing")
             .unwrap_err()
+            .to_string()
             .contains("there are hdr.h[1].x"));
     }
 }

@@ -105,31 +105,23 @@ pub fn keep(folder: &Path, input: &Input) -> PathBuf {
 ///
 /// # Errors
 /// The first finding: its input, made small, with the sentence.
-pub fn run(target: &mut dyn Target, options: &Options) -> Result<Report, Box<Input>> {
+pub fn run(name: &str, target: &mut Target, options: &Options) -> Result<Report, Box<Input>> {
     let start = Instant::now();
     let mut random = SmallRng::seed_from_u64(options.seed);
-    let bases = target.bases().to_vec();
-    let places: Vec<Places> = bases
-        .iter()
-        .map(|(name, doc)| Places::find(name, doc))
-        .collect();
+    let places = target.bases.iter();
+    let places: Vec<Places> = places.map(|(name, doc)| Places::find(name, doc)).collect();
     let mut cover = Cover::default();
     let mut report = Report::default();
     let mut pool: Vec<Input> = Vec::new();
-    let plain = |(name, _): &(String, _)| Input {
-        base: name.clone(),
-        ..Input::default()
-    };
-    let mut known: Vec<Input> = bases.iter().map(plain).collect();
-    known.extend(
-        inputs(&corpus(target.name()))
-            .into_iter()
-            .map(|(_, input)| input),
-    );
-    if let Some(grown) = &options.grown {
-        known.extend(inputs(grown).into_iter().map(|(_, input)| input));
-    }
-    let mut known = known.into_iter();
+    let kept = inputs(&corpus(name)).into_iter();
+    let grown = options.grown.iter().flat_map(|folder| inputs(folder));
+    let kept = kept.chain(grown).map(|(_, input)| input);
+    let plain: Vec<Input> = target
+        .bases
+        .iter()
+        .map(|(name, _)| Input::of(name))
+        .collect();
+    let mut known = plain.into_iter().chain(kept);
     while report.executions < options.executions && start.elapsed() < options.time {
         let first = known.next();
         let given = first.is_some();
@@ -141,8 +133,8 @@ pub fn run(target: &mut dyn Target, options: &Options) -> Result<Report, Box<Inp
             }
         };
         cover.start();
-        if let Err(finding) = execute(target, &bases, &input, options) {
-            let small = shrink(target, &bases, input, options);
+        if let Err(finding) = execute(target, &input, options) {
+            let small = shrink(target, input, options);
             return Err(Box::new(Input {
                 finding: Some(finding),
                 ..small
@@ -164,29 +156,20 @@ pub fn run(target: &mut dyn Target, options: &Options) -> Result<Report, Box<Inp
     Ok(report)
 }
 
-fn execute(
-    target: &mut dyn Target,
-    bases: &[(String, serde_json::Value)],
-    input: &Input,
-    options: &Options,
-) -> Result<(), String> {
+fn execute(target: &mut Target, input: &Input, options: &Options) -> Result<(), String> {
     let text = serde_json::to_string_pretty(input).map_err(|e| e.to_string())?;
     fs::write(&options.current, text).map_err(|e| format!("{}: {e}", options.current.display()))?;
-    guard::run(options.limits, || target.run(input.document(bases)))
+    let Target { bases, run } = target;
+    guard::run(options.limits, || run(input.document(bases)))
 }
 
 /// The same finding, or another one, with fewer edits.
-fn shrink(
-    target: &mut dyn Target,
-    bases: &[(String, serde_json::Value)],
-    mut input: Input,
-    options: &Options,
-) -> Input {
+fn shrink(target: &mut Target, mut input: Input, options: &Options) -> Input {
     let mut at = 0;
     while at < input.edits.len() {
         let mut less = input.clone();
         less.edits.remove(at);
-        match execute(target, bases, &less, options) {
+        match execute(target, &less, options) {
             Err(_) => input = less,
             Ok(()) => at += 1,
         }

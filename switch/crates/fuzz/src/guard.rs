@@ -11,8 +11,6 @@ use crate::targets::Outcome;
 
 /// The process ends with this after an input that took too long.
 pub const EXIT_HANG: i32 = 3;
-/// And with this after a finding.
-pub const EXIT_FINDING: i32 = 4;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
@@ -70,14 +68,13 @@ thread_local! {
 
 /// From now on panics are kept for `run`, not printed, and an execution beyond its time ends the process.
 pub fn watch(limits: Limits) {
-    let clock = Instant::now();
+    CLOCK.get_or_init(Instant::now);
     std::panic::set_hook(Box::new(|panic| {
         let text = panic.to_string();
         PANIC.with(|kept| {
             kept.borrow_mut().get_or_insert(text);
         });
     }));
-    CLOCK.get_or_init(|| clock);
     std::thread::spawn(move || loop {
         std::thread::sleep(Duration::from_millis(100));
         let began = BEGAN.load(Ordering::Relaxed);
@@ -110,10 +107,8 @@ pub fn peak_of<R>(execution: impl FnOnce() -> R) -> (R, usize) {
 /// # Errors
 /// The finding, in one sentence.
 pub fn run(limits: Limits, execution: impl FnOnce() -> Outcome) -> Result<(), String> {
-    let before = LIVE.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
     BEGAN.store(now_ms() + 1, Ordering::Relaxed);
-    let outcome = catch_unwind(AssertUnwindSafe(execution));
+    let (outcome, peak) = peak_of(|| catch_unwind(AssertUnwindSafe(execution)));
     BEGAN.store(0, Ordering::Relaxed);
     let panic = PANIC.with(|kept| kept.borrow_mut().take());
     // Also one that the switch itself caught: the net is there for faults, and a fault is a finding.
@@ -124,7 +119,6 @@ pub fn run(limits: Limits, execution: impl FnOnce() -> Outcome) -> Result<(), St
         Ok(outcome) => outcome?,
         Err(_) => return Err("a panic without a message".into()),
     }
-    let peak = PEAK.load(Ordering::Relaxed).saturating_sub(before);
     match peak > limits.memory_bytes {
         true => Err(format!(
             "it took {peak} bytes; {} are allowed",

@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::targets::named;
+
 /// Most copies that one edit makes.
 const REPEAT_MAX: usize = 64;
 
@@ -33,10 +35,17 @@ pub enum Edit {
 }
 
 impl Input {
+    /// A document as it is.
+    pub fn of(base: &str) -> Input {
+        Input {
+            base: base.to_string(),
+            ..Input::default()
+        }
+    }
+
     /// The document after all edits.
     pub fn document(&self, bases: &[(String, Value)]) -> Value {
-        let base = bases.iter().find(|(name, _)| *name == self.base);
-        let mut document = base.unwrap_or(&bases[0]).1.clone();
+        let mut document = named(bases, &self.base).clone();
         for edit in &self.edits {
             edit.apply(&mut document);
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use fuzz::campaign::{self, Options, Report};
-use fuzz::guard::{self, Counting, Limits, EXIT_FINDING, EXIT_HANG};
+use fuzz::guard::{self, Counting, Limits, EXIT_HANG};
 use fuzz::input::Input;
 use fuzz::targets;
 
@@ -45,15 +45,10 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let names: Vec<&str> = targets::ALL.iter().map(|(name, _)| *name).collect();
-    if let Some(unknown) = arguments
-        .target
-        .iter()
-        .find(|t| !names.contains(&t.as_str()))
-    {
-        eprintln!(
-            "there is no target {unknown}; targets: {}",
-            names.join(", ")
-        );
+    let mut given = arguments.target.iter().map(String::as_str);
+    if let Some(unknown) = given.find(|target| !names.contains(target)) {
+        let names = names.join(", ");
+        eprintln!("there is no target {unknown}; targets: {names}");
         return ExitCode::from(2);
     }
     if arguments.worker {
@@ -70,7 +65,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the one target that is named, and prints the report as JSON.
+/// Runs the one target that is named, and prints the report or the finding as JSON.
 fn work(arguments: &Arguments) -> ExitCode {
     let name = &arguments.target[0];
     let make = targets::ALL.iter().find(|(known, _)| known == name);
@@ -89,62 +84,48 @@ fn work(arguments: &Arguments) -> ExitCode {
         grown: arguments.grow.then(|| folder.join("grown")),
     };
     guard::watch(limits);
-    match campaign::run(target.as_mut(), &options) {
-        Ok(report) => {
-            println!("{}", serde_json::to_string(&report).unwrap_or_default());
-            ExitCode::SUCCESS
-        }
-        Err(input) => {
-            println!("{}", serde_json::to_string(&input).unwrap_or_default());
-            ExitCode::from(EXIT_FINDING as u8)
-        }
-    }
+    let result = campaign::run(name, &mut target, &options).map_err(|input| *input);
+    println!("{}", serde_json::to_string(&result).unwrap_or_default());
+    ExitCode::SUCCESS
 }
 
 /// Runs a target in a process of its own; false after a finding.
 fn supervise(name: &str, arguments: &Arguments) -> bool {
     let own = std::env::current_exe().expect("a process has a program");
+    let options = std::env::args().skip(1);
+    let options = options.filter(|a| !arguments.target.contains(a));
     let worker = Command::new(own)
-        .args(
-            std::env::args()
-                .skip(1)
-                .filter(|a| !arguments.target.contains(a)),
-        )
+        .args(options)
         .args(["--worker", name])
         .stdout(Stdio::piped())
         .output()
         .expect("this program starts");
-    let text = String::from_utf8_lossy(&worker.stdout);
-    if worker.status.success() {
-        let report: Report = serde_json::from_str(&text).unwrap_or_default();
-        println!("{name}: {report}");
-        return true;
-    }
-    let input = match worker.status.code() {
-        Some(EXIT_FINDING) => serde_json::from_str::<Input>(&text).ok(),
-        code => {
-            let current = campaign::workplace(name).join("current");
-            let text = std::fs::read_to_string(current).unwrap_or_default();
-            let what = match code {
+    eprint!("{}", String::from_utf8_lossy(&worker.stderr));
+    let input = match serde_json::from_slice::<Result<Report, Input>>(&worker.stdout) {
+        Ok(Ok(report)) => {
+            println!("{name}: {report}");
+            return true;
+        }
+        Ok(Err(input)) => Some(input),
+        // It ended at the input that it had begun.
+        Err(_) => {
+            let current = std::fs::read(campaign::workplace(name).join("current"));
+            let input = serde_json::from_slice(&current.unwrap_or_default()).ok();
+            let what = match worker.status.code() {
                 Some(EXIT_HANG) => format!("it took more than {} s", arguments.limit_seconds),
                 _ => format!("the process ended: {}", worker.status),
             };
-            let input = serde_json::from_str::<Input>(&text).ok();
             input.map(|input| Input {
                 finding: Some(what),
                 ..input
             })
         }
     };
-    eprint!("{}", String::from_utf8_lossy(&worker.stderr));
     match input {
         Some(input) => {
             let path = campaign::keep(&campaign::corpus(name), &input);
-            println!(
-                "{name}: FOUND {}\n  input: {}",
-                input.finding.as_deref().unwrap_or("something"),
-                path.display()
-            );
+            let finding = input.finding.as_deref().unwrap_or("something");
+            println!("{name}: FOUND {finding}\n  input: {}", path.display());
         }
         None => println!("{name}: the process ended: {}", worker.status),
     }

@@ -99,8 +99,7 @@ pub fn mutate(input: &Input, others: &[Input], places: &[Places], random: &mut S
         ..input.clone()
     };
     if random.random_ratio(1, 10) {
-        next.edits.clear();
-        next.base = places.choose(random).expect("a document").name.clone();
+        next = Input::of(&places.choose(random).expect("a document").name);
     }
     let of = places.iter().find(|p| p.name == next.base);
     let of = of.unwrap_or(&places[0]);
@@ -124,23 +123,14 @@ pub fn mutate(input: &Input, others: &[Input], places: &[Places], random: &mut S
 
 fn changed(value: &Value, random: &mut SmallRng) -> Value {
     if random.random_ratio(1, 12) {
-        let other = [
-            json!(null),
-            json!(0),
-            json!(""),
-            json!([]),
-            json!({}),
-            json!(true),
-        ];
-        return other.choose(random).expect("several").clone();
+        let other = json!([null, 0, "", [], {}, true]);
+        return other[random.random_range(0..6)].clone();
     }
     match value {
         Value::Number(number) => changed_number(number.as_i64().unwrap_or(0), random),
         Value::String(text) => changed_text(text, random).into(),
         Value::Bool(value) => (!value).into(),
-        Value::Null => {
-            [json!(0), json!(""), json!("0x00"), json!([])][random.random_range(0..4)].clone()
-        }
+        Value::Null => json!([0, "", "0x00", []])[random.random_range(0..4)].clone(),
         Value::Array(_) => json!([]),
         Value::Object(_) => json!({}),
     }
@@ -154,15 +144,10 @@ fn changed_number(number: i64, random: &mut SmallRng) -> Value {
         3 => (1i64 << random.random_range(0..63)).into(),
         4 => ((1i64 << random.random_range(0..63)) - 1).into(),
         5 => random.random_range(0..=16).into(),
-        6 => [
-            json!(-1),
-            json!(u64::MAX),
-            json!(i64::MIN),
-            json!(i64::MAX),
-            json!(u32::MAX),
-            json!(0.5),
-        ][random.random_range(0..6)]
-        .clone(),
+        6 => {
+            let edges = json!([-1, u64::MAX, i64::MIN, i64::MAX, u32::MAX, 0.5]);
+            edges[random.random_range(0..6)].clone()
+        }
         _ => random.random::<u16>().into(),
     }
 }
@@ -170,23 +155,16 @@ fn changed_number(number: i64, random: &mut SmallRng) -> Value {
 /// Hexadecimal digits stay so, as frames and values are; what may be base64 stays so, as bytes of messages are.
 fn changed_text(text: &str, random: &mut SmallRng) -> String {
     if text.starts_with("0x") || text.starts_with("-0x") {
-        let digits = random.random_range(0..=40);
         let start = ["0x", "0x", "0x", "-0x", ""][random.random_range(0..5)];
         let digit = [None, Some('0'), Some('f')][random.random_range(0..3)];
-        let digits: String = (0..digits)
-            .map(|_| {
-                digit.unwrap_or_else(|| {
-                    char::from_digit(random.random_range(0..16), 16).expect("below 16")
-                })
-            })
-            .collect();
+        let any = |random: &mut SmallRng| char::from_digit(random.random_range(0..16), 16);
+        let digits = 0..random.random_range(0..=40);
+        let digits = digits.map(|_| digit.or_else(|| any(random)).expect("below 16"));
+        let digits: String = digits.collect();
         return format!("{start}{digits}");
     }
-    if text.len() >= 16
-        && text.len().is_multiple_of(2)
-        && text.bytes().all(|b| b.is_ascii_hexdigit())
-    {
-        return changed_hex(text, random);
+    if let Some(bytes) = hex::decode(text).ok().filter(|bytes| bytes.len() >= 8) {
+        return changed_frame(bytes, random);
     }
     match random.random_range(0..10) {
         0 => String::new(),
@@ -210,27 +188,17 @@ fn changed_text(text: &str, random: &mut SmallRng) -> String {
     }
 }
 
-/// Bytes of a frame: changed, cut or longer.
-fn changed_hex(text: &str, random: &mut SmallRng) -> String {
-    let mut bytes: Vec<u8> = (0..text.len() / 2)
-        .filter_map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).ok())
-        .collect();
+/// Bytes of a frame: much longer, or changed a few times.
+fn changed_frame(mut bytes: Vec<u8>, random: &mut SmallRng) -> String {
     match random.random_range(0..4) {
-        0 => bytes.truncate(random.random_range(0..=bytes.len())),
-        1 => bytes.resize(bytes.len() + random.random_range(0..2000), random.random()),
+        0 => bytes.resize(bytes.len() + random.random_range(0..2000), random.random()),
         _ => {
             for _ in 0..random.random_range(1..8) {
-                let at = random.random_range(0..bytes.len());
-                bytes[at] = [
-                    0,
-                    0xff,
-                    random.random(),
-                    bytes[at] ^ (1 << random.random_range(0..8)),
-                ][random.random_range(0..4)];
+                conformance::mutate::change(random, &mut bytes, &[]);
             }
         }
     }
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
+    hex::encode(bytes)
 }
 
 #[cfg(test)]

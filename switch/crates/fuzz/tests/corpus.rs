@@ -22,17 +22,11 @@ fn documents_and_old_findings_are_taken() {
         let (tell, told) = mpsc::channel();
         let work = std::thread::spawn(move || {
             let mut target = make();
-            let bases = target.bases().to_vec();
-            let plain = bases.iter().map(|(base, _)| {
-                let input = Input {
-                    base: base.clone(),
-                    ..Input::default()
-                };
-                (base.into(), input)
-            });
+            let plain = target.bases.iter();
+            let plain = plain.map(|(base, _)| (base.into(), Input::of(base)));
             let all: Vec<_> = plain.chain(inputs(&corpus(name))).collect();
             for (path, input) in all {
-                let result = target.run(input.document(&bases));
+                let result = (target.run)(input.document(&target.bases));
                 tell.send((path, result)).expect("the test waits");
             }
         });

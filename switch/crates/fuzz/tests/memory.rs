@@ -2,14 +2,13 @@
 //! What once took gigabytes is refused, and takes little; `corpus` has the documents of the target `wire`.
 
 use fuzz::guard::Counting;
-use fuzz::targets::wire::{sender, TestServer, LONG};
+use fuzz::targets::wire::{sender, TestServer, LONG, WRITE};
 use tonic::Code;
 
 #[global_allocator]
 static MEMORY: Counting = Counting;
 
 const SET_CONFIG: &str = "/p4.v1.P4Runtime/SetForwardingPipelineConfig";
-const WRITE: &str = "/p4.v1.P4Runtime/Write";
 
 /// A message within a message.
 fn within(tag: u8, inner: &[u8]) -> Vec<u8> {

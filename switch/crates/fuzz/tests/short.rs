@@ -43,7 +43,7 @@ fn nothing_is_found() {
             current: campaign::workplace(name).join("current"),
             grown: None,
         };
-        match campaign::run(make().as_mut(), &options) {
+        match campaign::run(name, &mut make(), &options) {
             Ok(report) => println!("{name}: {report}"),
             Err(input) => {
                 let path = campaign::keep(&campaign::corpus(name), &input);

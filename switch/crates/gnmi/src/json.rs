@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Trees of JSON: made of leaves (RFC 7951), and taken apart into them.
 
-use crate::path::{bare, format, one_of};
+use crate::path::{bare, format, one_of, Pattern};
 use crate::schema::{nodes, Node, Step};
 use crate::select::Found;
 use crate::view::View;
@@ -57,7 +57,8 @@ pub fn leaves(
         let root = if path.is_empty() { "/" } else { "" };
         Status::invalid_argument(format!("{root}{path}: {e}"))
     };
-    let here: Vec<&'static Node> = nodes().iter().filter(|node| is_at(node, at)).collect();
+    let pattern = Pattern::parse(None, at)?;
+    let here: Vec<&'static Node> = nodes().iter().filter(|n| pattern.may_match(n)).collect();
     if let Some(node) = here.iter().find(|node| node.steps.len() == depth) {
         return each(at, node, json);
     }
@@ -95,15 +96,6 @@ pub fn leaves(
         }
     }
     Ok(())
-}
-
-/// Whether a leaf lies at or below a path without wildcards.
-fn is_at(node: &Node, path: &Path) -> bool {
-    let elems = path.elem.iter().zip(&node.steps);
-    path.elem.len() <= node.steps.len()
-        && elems
-            .into_iter()
-            .all(|(elem, step)| bare(&elem.name) == step.name)
 }
 
 #[cfg(test)]

@@ -100,6 +100,9 @@ impl Draft<'_> {
     }
 
     /// All operations: the ports as they leave them, and the answer.
+    ///
+    /// # Errors
+    /// Of the first operation that is refused, and INVALID_ARGUMENT for a queue that one named and none adds.
     fn all(mut self, request: SetRequest) -> Result<(Vec<Candidate>, SetResponse), Status> {
         let prefix = request.prefix.as_ref();
         let mut response = Vec::new();
@@ -123,21 +126,6 @@ impl Draft<'_> {
                 ..UpdateResult::default()
             });
         }
-        let after = self.whole()?;
-        let response = SetResponse {
-            prefix: request.prefix,
-            response,
-            timestamp: now_ns(),
-            ..SetResponse::default()
-        };
-        Ok((after, response))
-    }
-
-    /// What is to be applied.
-    ///
-    /// # Errors
-    /// INVALID_ARGUMENT for a queue that was named and that no operation adds.
-    fn whole(self) -> Result<Vec<Candidate>, Status> {
         for ((port, queue), text) in &self.named {
             let queues = self.after[*port].config.queues;
             if *queue >= queues {
@@ -146,7 +134,13 @@ impl Draft<'_> {
                 )));
             }
         }
-        Ok(self.after)
+        let response = SetResponse {
+            prefix: request.prefix,
+            response,
+            timestamp: now_ns(),
+            ..SetResponse::default()
+        };
+        Ok((self.after, response))
     }
 
     /// The instances of a selection, with the queues that there are by now, or one that the pattern names.
@@ -282,7 +276,13 @@ async fn apply(viewer: &Viewer, view: &View, after: Vec<Candidate>) -> Result<()
     for change in changes.iter().filter(|c| c.old.enabled != c.new.enabled) {
         let (name, up) = (change.name.clone(), change.new.enabled);
         if let Err(error) = set_link(viewer, &name, up).await {
-            result = Err(refused_link(&name, up, &error));
+            let text = format!(
+                "/interfaces/interface[name={name}]/config/enabled: the system refuses to set it to {up}: {error}"
+            );
+            result = Err(match error.kind() {
+                io::ErrorKind::PermissionDenied => Status::permission_denied(text),
+                _ => Status::internal(text),
+            });
             break;
         }
         set.push((name, !up));
@@ -307,36 +307,20 @@ async fn set_link(viewer: &Viewer, name: &str, up: bool) -> io::Result<()> {
         .map_err(io::Error::other)?
 }
 
-fn refused_link(name: &str, up: bool, error: &io::Error) -> Status {
-    let text = format!(
-        "/interfaces/interface[name={name}]/config/enabled: the system refuses to set it to {up}: {error}"
-    );
-    match error.kind() {
-        io::ErrorKind::PermissionDenied => Status::permission_denied(text),
-        _ => Status::internal(text),
-    }
-}
-
 /// All ports: first queues are added, in short calls of the device, and stay whatever comes; then all options change in
 /// one call, or none, when others changed one since the picture was taken; last the weights, which cannot be refused.
 async fn configure(viewer: &Viewer, changes: Vec<Change>) -> Result<(), Status> {
-    let gone = |e: device::DeviceGone| Status::unavailable(e.to_string());
-    type Call = Box<dyn FnOnce(&mut Device, Nanos) -> Result<(), String> + Send>;
-    let call = |f: Call| async move {
-        let done = viewer.handle().call(f).await.map_err(gone)?;
-        done.map_err(Status::aborted)
-    };
     let mut grown = Vec::with_capacity(changes.len());
     for change in &changes {
         let (port, new, mut before) = (change.port, change.new.config, change.old.config);
         while before.queues < new.queues {
             let seen = before;
             before.queues = new.queues.min(seen.queues + QUEUES_A_CALL);
-            let add: Call = Box::new(move |device, now| {
+            let add = move |device: &mut Device, now| {
                 unchanged(device, port, &seen)?;
                 device.set_port(now, port, before).map_err(|e| e.message)
-            });
-            call(add).await?;
+            };
+            call(viewer, add).await?;
         }
         grown.push(before);
     }
@@ -346,29 +330,45 @@ async fn configure(viewer: &Viewer, changes: Vec<Change>) -> Result<(), Status> 
         weights.map(|(queue, weight)| (*port, *queue, *weight))
     });
     let weights: Vec<(u32, usize, u32)> = weights.collect();
-    let all: Call = Box::new(move |device, now| {
-        let mut seen = changes.iter().zip(&grown);
-        seen.try_for_each(|(change, seen)| unchanged(device, change.port, seen))?;
+    let all = move |device: &mut Device, now| {
+        for (change, seen) in changes.iter().zip(&grown) {
+            unchanged(device, change.port, seen)?;
+        }
         for Change { port, old, new, .. } in &changes {
-            let (port, config) = (*port, new.config);
-            device.set_port(now, port, config).map_err(|e| e.message)?;
+            let set = device.set_port(now, *port, new.config);
+            set.map_err(|e| e.message)?;
             if old.enabled != new.enabled {
-                device.set_port_up(port, new.enabled);
+                device.set_port_up(*port, new.enabled);
             }
         }
         Ok(())
-    });
-    call(all).await?;
+    };
+    call(viewer, all).await?;
     for some in weights.chunks(QUEUES_A_CALL) {
         let some = some.to_vec();
-        let set: Call = Box::new(move |device, _| {
-            let mut some = some.into_iter();
-            let set = |(port, queue, weight)| device.set_queue_weight(port, queue, weight);
-            some.try_for_each(set).map_err(|e| e.message)
-        });
-        call(set).await?;
+        let set = move |device: &mut Device, _| {
+            for (port, queue, weight) in some {
+                let set = device.set_queue_weight(port, queue, weight);
+                set.map_err(|e| e.message)?;
+            }
+            Ok(())
+        };
+        call(viewer, set).await?;
     }
     Ok(())
+}
+
+/// One call of the device.
+///
+/// # Errors
+/// UNAVAILABLE when the switch has stopped, ABORTED with what the call says.
+async fn call(
+    viewer: &Viewer,
+    call: impl FnOnce(&mut Device, Nanos) -> Result<(), String> + Send + 'static,
+) -> Result<(), Status> {
+    let done = viewer.handle().call(call).await;
+    let done = done.map_err(|e| Status::unavailable(e.to_string()))?;
+    done.map_err(Status::aborted)
 }
 
 /// # Errors

@@ -89,6 +89,7 @@ struct Plan {
     prefix: Option<Path>,
     updates_only: bool,
     watched: Vec<Watched>,
+    share: Share,
 }
 
 /// The client has gone, or was cut off with a status.
@@ -118,38 +119,27 @@ impl Subscriber {
         let Some(Asked::Subscribe(list)) = first?.request else {
             return Err(unexpected("`subscribe`", "at first"));
         };
-        let mut plan = Plan::from_list(list)?;
+        let mut plan = Plan::from_list(list, &self.budget)?;
         let initial = !plan.updates_only;
-        let mut share = Share::new(&self.budget);
-        self.send_all(&mut plan, &mut share, initial).await?;
+        self.send_all(&mut plan, initial).await?;
         match plan.mode {
             Mode::Once => Ok(()),
-            Mode::Poll => self.poll(&mut plan, &mut share, incoming).await,
-            Mode::Stream => self.stream(&mut plan, &mut share, incoming).await,
+            Mode::Poll => self.poll(&mut plan, incoming).await,
+            Mode::Stream => self.stream(&mut plan, incoming).await,
         }
     }
 
-    async fn poll(
-        &mut self,
-        plan: &mut Plan,
-        share: &mut Share,
-        incoming: &mut Incoming,
-    ) -> Result<(), End> {
+    async fn poll(&mut self, plan: &mut Plan, incoming: &mut Incoming) -> Result<(), End> {
         while let Some(message) = incoming.next().await {
             match message?.request {
-                Some(Asked::Poll(_)) => self.send_all(plan, share, true).await?,
+                Some(Asked::Poll(_)) => self.send_all(plan, true).await?,
                 _ => return Err(unexpected("`poll`", "after a subscription in mode POLL")),
             }
         }
         Ok(())
     }
 
-    async fn stream(
-        &mut self,
-        plan: &mut Plan,
-        share: &mut Share,
-        incoming: &mut Incoming,
-    ) -> Result<(), End> {
+    async fn stream(&mut self, plan: &mut Plan, incoming: &mut Incoming) -> Result<(), End> {
         let on_change = |w: &Watched| matches!(w.rhythm, Rhythm::OnChange);
         let listens = plan.watched.iter().any(on_change);
         let mut asks = true;
@@ -181,42 +171,46 @@ impl Subscriber {
                 true => self.viewer.view(wants).await?,
                 false => self.viewer.sample(wants).await?,
             };
-            for index in 0..plan.watched.len() {
-                let watched = &mut plan.watched[index];
-                if !due(watched) {
-                    continue;
-                }
-                let all = watched.is_all_due(now);
-                let (found, gone) = watched.news(&view, now, all, get::LEAVES_MAX)?;
-                share.set(plan.load())?;
-                self.send(&view, plan, found, gone).await?;
-            }
+            let news = |w: &Watched| due(w).then(|| w.is_all_due(now));
+            self.report(&view, plan, now, news, true).await?;
         }
     }
 
     /// Everything as it is now, and that this is all.
-    async fn send_all(
-        &mut self,
-        plan: &mut Plan,
-        share: &mut Share,
-        send: bool,
-    ) -> Result<(), End> {
+    async fn send_all(&mut self, plan: &mut Plan, send: bool) -> Result<(), End> {
         let wants = plan.wants(|_| true);
         // What changes from here on is reported later.
         self.changes.mark_unchanged();
         let view = self.viewer.view(wants).await?;
         let now = Instant::now();
-        let mut leaves = 0;
+        self.report(&view, plan, now, |_| Some(true), send).await?;
+        self.put(Response::SyncResponse(true)).await
+    }
+
+    /// Sends of each what `due` says: nothing, what has changed, or all (true).
+    async fn report(
+        &self,
+        view: &View,
+        plan: &mut Plan,
+        now: Instant,
+        due: impl Fn(&Watched) -> Option<bool>,
+        send: bool,
+    ) -> Result<(), End> {
+        let mut left = get::LEAVES_MAX;
         for index in 0..plan.watched.len() {
-            let max = get::LEAVES_MAX - leaves;
-            let (found, gone) = plan.watched[index].news(&view, now, true, max)?;
-            leaves += found.len();
-            share.set(plan.load())?;
+            let watched = &mut plan.watched[index];
+            let Some(all) = due(watched) else {
+                continue;
+            };
+            let (found, gone) = watched.news(view, now, all, left)?;
+            left -= watched.leaves;
+            let load = plan.load();
+            plan.share.set(load)?;
             if send {
-                self.send(&view, plan, found, gone).await?;
+                self.send(view, plan, found, gone).await?;
             }
         }
-        self.put(Response::SyncResponse(true)).await
+        Ok(())
     }
 
     async fn send(
@@ -367,7 +361,7 @@ impl Plan {
         load
     }
 
-    fn from_list(list: SubscriptionList) -> Result<Plan, Status> {
+    fn from_list(list: SubscriptionList, budget: &Arc<Budget>) -> Result<Plan, Status> {
         let mode = Mode::try_from(list.mode)
             .map_err(|_| Status::invalid_argument("mode STREAM, ONCE or POLL is allowed"))?;
         // JSON is what a client gets that names no encoding, such as finsy, which takes leaves as scalars only; Stratum
@@ -387,12 +381,18 @@ impl Plan {
         for subscription in &list.subscription {
             let path = subscription.path.clone().unwrap_or_default();
             let pattern = Pattern::parse(list.prefix.as_ref(), &path)?;
-            if mode == Mode::Stream {
-                plan_stream(subscription, pattern, &mut watched)?;
-                continue;
-            }
-            let selection = Selection::new(pattern, |_| true);
-            watched.push(Watched::new(selection, Rhythm::Asked, 0));
+            let (parts, heartbeat) = match mode {
+                Mode::Stream => rhythms(subscription, pattern)?,
+                _ => (vec![(all_of(pattern), Rhythm::Asked)], None),
+            };
+            watched.extend(parts.into_iter().map(|(selection, rhythm)| Watched {
+                selection,
+                rhythm,
+                next: None,
+                heartbeat: heartbeat.map(|every| (every, Instant::now() + every)),
+                sent: HashMap::new(),
+                leaves: 0,
+            }));
         }
         Ok(Plan {
             mode,
@@ -400,43 +400,32 @@ impl Plan {
             prefix: target_of(list.prefix.as_ref()),
             updates_only: list.updates_only,
             watched,
+            share: Share::new(budget),
         })
     }
 }
 
-impl Watched {
-    fn new(selection: Selection, rhythm: Rhythm, heartbeat_ns: u64) -> Watched {
-        let heartbeat = (heartbeat_ns > 0).then(|| {
-            let every = Duration::from_nanos(heartbeat_ns);
-            (every, Instant::now() + every)
-        });
-        Watched {
-            selection,
-            rhythm,
-            next: None,
-            heartbeat,
-            sent: HashMap::new(),
-            leaves: 0,
-        }
-    }
+fn all_of(pattern: Pattern) -> Selection {
+    Selection::new(pattern, |_| true)
 }
 
-fn plan_stream(
-    subscription: &Subscription,
-    pattern: Pattern,
-    watched: &mut Vec<Watched>,
-) -> Result<(), Status> {
+/// The leaves that a subscription of a stream names, by when they are sent; and how often they are sent at least.
+type Rhythms = (Vec<(Selection, Rhythm)>, Option<Duration>);
+
+fn rhythms(subscription: &Subscription, pattern: Pattern) -> Result<Rhythms, Status> {
     let text = pattern.text().to_owned();
     let wrong = |what: &str| Status::invalid_argument(format!("{text}: {what}"));
     let mode = SubscriptionMode::try_from(subscription.mode)
         .map_err(|_| wrong("mode TARGET_DEFINED, ON_CHANGE or SAMPLE is allowed"))?;
-    let heartbeat = subscription.heartbeat_interval;
-    if heartbeat > 0 && Duration::from_nanos(heartbeat) < INTERVAL_MIN {
+    let beat = Duration::from_nanos(subscription.heartbeat_interval);
+    let beat = Some(beat).filter(|beat| !beat.is_zero());
+    if beat.is_some_and(|beat| beat < INTERVAL_MIN) {
         return Err(wrong(&format!(
-            "a heartbeat_interval of {heartbeat} ns; at least {INTERVAL_MIN:?} is allowed"
+            "a heartbeat_interval of {} ns; at least {INTERVAL_MIN:?} is allowed",
+            subscription.heartbeat_interval
         )));
     }
-    match mode {
+    let parts = match mode {
         SubscriptionMode::Sample => {
             // gNMI would have one that is too short refused. Stratum samples as fast as it can, and clients rely on that
             // without knowing: finsy's ngsdn gives milliseconds where nanoseconds are meant.
@@ -444,11 +433,10 @@ fn plan_stream(
                 asked: Duration::from_nanos(subscription.sample_interval),
                 redundant: !subscription.suppress_redundant,
             };
-            let selection = Selection::new(pattern, |_| true);
-            watched.push(Watched::new(selection, rhythm, heartbeat));
+            vec![(all_of(pattern), rhythm)]
         }
         SubscriptionMode::OnChange => {
-            let selection = Selection::new(pattern, |_| true);
+            let selection = all_of(pattern);
             if let Some(node) = selection.nodes().find(|node| !node.on_change) {
                 let names: Vec<&str> = node.steps.iter().map(|step| step.name).collect();
                 return Err(wrong(&format!(
@@ -456,23 +444,21 @@ fn plan_stream(
                     names.join("/")
                 )));
             }
-            watched.push(Watched::new(selection, Rhythm::OnChange, heartbeat));
+            vec![(selection, Rhythm::OnChange)]
         }
         SubscriptionMode::TargetDefined => {
             let told = Selection::new(pattern.clone(), |node| node.on_change);
             let sampled = Selection::new(pattern, |node| !node.on_change);
-            let rhythm = Rhythm::Sample {
+            let sample = Rhythm::Sample {
                 asked: INTERVAL_TARGET,
                 redundant: true,
             };
-            for (selection, rhythm) in [(told, Rhythm::OnChange), (sampled, rhythm)] {
-                if !selection.is_empty() {
-                    watched.push(Watched::new(selection, rhythm, heartbeat));
-                }
-            }
+            let mut parts = vec![(told, Rhythm::OnChange), (sampled, sample)];
+            parts.retain(|(selection, _)| !selection.is_empty());
+            parts
         }
-    }
-    Ok(())
+    };
+    Ok((parts, beat))
 }
 
 #[cfg(test)]
@@ -565,7 +551,8 @@ mod tests {
                 }],
                 ..SubscriptionList::default()
             };
-            assert_eq!(Plan::from_list(list).unwrap().encoding, sent);
+            let plan = Plan::from_list(list, &Arc::default()).unwrap();
+            assert_eq!(plan.encoding, sent);
         }
     }
 }

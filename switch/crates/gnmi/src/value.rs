@@ -87,7 +87,11 @@ impl Type {
                     serde_json::from_slice(bytes).map_err(|e| format!("not JSON: {e}"))?;
                 self.read_json(&json)
             }
-            Some(Wire::StringVal(text) | Wire::AsciiVal(text)) => self.read_text(text),
+            Some(Wire::StringVal(text) | Wire::AsciiVal(text)) => match self {
+                // Only JSON has numbers in strings.
+                Type::U64 => Err(self.wrong(&Json::from(text.as_str()))),
+                _ => self.read_json(&Json::from(text.as_str())),
+            },
             Some(Wire::BoolVal(flag)) => self.read_json(&Json::Bool(*flag)),
             Some(Wire::UintVal(number)) => self.read_json(&Json::from(*number)),
             Some(Wire::IntVal(number)) => self.read_json(&Json::from(*number)),
@@ -100,12 +104,8 @@ impl Type {
         }
     }
 
-    fn read_text(self, text: &str) -> Result<Value, String> {
-        match self {
-            Type::Text => Ok(Value::Text(text.to_owned())),
-            Type::Word(words) if words.contains(&text) => Ok(Value::Text(text.to_owned())),
-            _ => Err(format!("\"{text}\" is not allowed; {} is", self.describe())),
-        }
+    fn wrong(self, json: &Json) -> String {
+        format!("{json} is not allowed; {} is", self.describe())
     }
 
     /// Reads a scalar of JSON; 64-bit numbers may be strings (RFC 7951 §6.1).
@@ -113,18 +113,22 @@ impl Type {
     /// # Errors
     /// A sentence with what was given and what is allowed.
     pub fn read_json(self, json: &Json) -> Result<Value, String> {
-        let wrong = || format!("{json} is not allowed; {} is", self.describe());
-        match (self, json) {
-            (Type::Text | Type::Word(_), Json::String(text)) => self.read_text(text),
-            (Type::Bool, Json::Bool(flag)) => Ok(Value::Bool(*flag)),
-            (Type::U32, Json::Number(number)) => {
-                let number = number.as_u64().and_then(|n| u32::try_from(n).ok());
-                number.map(Value::U32).ok_or_else(wrong)
+        let value = match (self, json) {
+            (Type::Text, Json::String(text)) => Some(Value::Text(text.clone())),
+            (Type::Word(words), Json::String(text)) => {
+                let word = words.iter().find(|word| *word == text);
+                word.map(|word| Value::Text(word.to_string()))
             }
-            (Type::U64, Json::Number(number)) => number.as_u64().map(Value::U64).ok_or_else(wrong),
-            (Type::U64, Json::String(text)) => text.parse().map(Value::U64).map_err(|_| wrong()),
-            _ => Err(wrong()),
-        }
+            (Type::Bool, Json::Bool(flag)) => Some(Value::Bool(*flag)),
+            (Type::U32, json) => json
+                .as_u64()
+                .and_then(|n| n.try_into().ok())
+                .map(Value::U32),
+            (Type::U64, Json::String(text)) => text.parse().ok().map(Value::U64),
+            (Type::U64, json) => json.as_u64().map(Value::U64),
+            _ => None,
+        };
+        value.ok_or_else(|| self.wrong(json))
     }
 }
 

@@ -6,8 +6,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::Parser;
-use conformance::options::Common;
+use conformance::options::{exit, Common, Verdict, NOT_COMPILED};
 use conformance::{corpus, run, stf};
 
 /// Runs the STF tests of v1model programs through the embedded switch.
@@ -31,76 +32,38 @@ const EXPLAINED: [(&str, &str); 2] = [
     ),
 ];
 
-/// How a test went.
-#[derive(Clone, Debug)]
-enum Outcome {
-    Passed,
-    /// p4c does not compile it: says nothing about the switch.
-    NotCompiled(String),
-    /// Fails as [`EXPLAINED`] says.
-    Explained(&'static str),
-    Failed(String),
-}
+const PASSED: &str = "passed";
+/// Fails as [`EXPLAINED`] says.
+const KNOWN: &str = "explained";
+const FAILED: &str = "FAILED";
 
-fn test(test: &corpus::Test, options: &Options) -> Outcome {
-    let json = match options.common.compile(test) {
-        Ok(json) => json,
-        Err(error) => return Outcome::NotCompiled(error),
-    };
-    let run = || stf::read(test.stf.as_deref()).and_then(|all| run::run(&json, &all));
+fn test(test: &corpus::Test, json: &[u8]) -> Verdict {
+    let run = || stf::read(test.stf.as_deref()).and_then(|all| run::run(json, &all));
     let explained = EXPLAINED.iter().find(|(name, _)| *name == test.name);
     match (std::panic::catch_unwind(run), explained) {
-        (Ok(Ok(())), _) => Outcome::Passed,
-        (Ok(Err(_)), Some((_, why))) => Outcome::Explained(why),
-        (Ok(Err(error)), None) => Outcome::Failed(error),
-        (Err(_), _) => Outcome::Failed("the switch panicked".to_string()),
+        (Ok(Ok(())), _) => (PASSED, String::new()),
+        (Ok(Err(_)), Some((_, why))) => (KNOWN, why.to_string()),
+        (Ok(Err(error)), None) => (FAILED, format!("{error:#}")),
+        (Err(_), _) => (FAILED, "the switch panicked".to_string()),
     }
 }
 
 fn main() -> ExitCode {
-    match tested(&Options::parse()) {
-        Ok(failed) => ExitCode::from(u8::from(failed > 0)),
-        Err(error) => {
-            eprintln!("fairlane-conformance: {error}");
-            ExitCode::from(2)
-        }
-    }
+    exit("fairlane-conformance", tested(&Options::parse()))
 }
 
 /// Runs the tests and reports; the number of those that failed.
-fn tested(options: &Options) -> Result<usize, String> {
-    let common = &options.common;
-    let found = corpus::find(&options.folder, &common.programs, false)?;
-    let chosen = common.choose(found.tests)?;
-    let outcomes = common.run_all(&chosen, |one| test(one, options));
-    let mut lines = Vec::new();
-    let (mut passed, mut failed, mut explained, mut not_compiled) = (0, 0, 0, 0);
-    for (test, outcome) in chosen.iter().zip(outcomes) {
-        let (count, why) = match outcome {
-            Outcome::Passed => {
-                passed += 1;
-                continue;
-            }
-            Outcome::NotCompiled(why) => (
-                &mut not_compiled,
-                format!("not compiled  {}: {why}", test.name),
-            ),
-            Outcome::Explained(why) => (
-                &mut explained,
-                format!("explained     {}: {why}", test.name),
-            ),
-            Outcome::Failed(why) => (&mut failed, format!("FAILED        {}: {why}", test.name)),
-        };
-        *count += 1;
-        lines.push(format!("  {why}"));
-    }
-    for name in &found.orphans {
-        lines.push(format!("  no program    {name}.stf"));
-    }
-    let total = chosen.len();
+fn tested(Options { folder, common }: &Options) -> Result<usize> {
+    let found = corpus::find(folder, &common.programs, false)?;
+    let mut verdicts = common.judge(found.tests, test)?;
+    let orphans = found.orphans.iter();
+    let orphans = orphans.map(|name| format!("  {:13} {name}.stf", "no program"));
+    verdicts.lines.extend(orphans);
+    let count = [PASSED, FAILED, KNOWN, NOT_COMPILED].map(|word| verdicts.count(word));
+    let (total, [passed, failed, known, not_compiled]) = (count.iter().sum::<usize>(), count);
     let summary = format!(
-        "{passed} of {total} passed, {failed} failed, {explained} cannot pass, {not_compiled} are not compiled by p4c"
+        "{passed} of {total} passed, {failed} failed, {known} cannot pass, {not_compiled} are not compiled by p4c"
     );
-    common.report(lines, summary)?;
+    common.report(verdicts, &summary)?;
     Ok(failed)
 }

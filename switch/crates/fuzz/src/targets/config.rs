@@ -5,7 +5,7 @@ use p4rt::proto::p4info::P4Info;
 use p4rt::proto::p4rt::set_forwarding_pipeline_config_request::Action;
 use p4rt::proto::p4rt::{
     entity::Entity as Kind, update::Type, Entity, ForwardingPipelineConfig,
-    GetForwardingPipelineConfigRequest, ReadRequest, TableEntry, Update, WriteRequest,
+    GetForwardingPipelineConfigRequest, TableEntry, Update,
 };
 use serde_json::{json, Value};
 use tonic::Code;
@@ -14,8 +14,7 @@ use super::messages::Messages;
 use super::switch::{self, Switch};
 use super::{requests, seeds, Outcome, Target};
 
-pub struct Config {
-    bases: Vec<(String, Value)>,
+struct Config {
     messages: Messages,
     /// What runs before.
     good: ForwardingPipelineConfig,
@@ -26,49 +25,26 @@ pub struct Config {
 /// To 02:00:00:00:00:05, whatever it carries.
 const FRAME: &str = seeds::FRAMES[2];
 
-impl Config {
-    pub fn new() -> Config {
-        let (messages, programs) = (Messages::new(), seeds::programs());
-        let base = |name: &str| {
-            let program = &programs
-                .iter()
-                .find(|(n, _)| n == name)
-                .expect("a program")
-                .1;
-            let info = messages.write("p4.config.v1.P4Info", &seeds::p4info(name));
-            (
-                name.to_string(),
-                json!({"p4info": info, "program": program, "action": 3}),
-            )
-        };
-        let bases = vec![base("entities"), base("qthresh")];
-        let info = seeds::p4info("entities");
-        let entry = requests::entry_to(
-            &info,
-            &messages,
-            "EntitiesIngress.exact_table",
-            "020000000005",
-        );
-        let good = switch::config(&bases[0].1["program"], info);
-        Config {
-            bases,
-            messages,
-            good,
-            entry,
-        }
-    }
+pub fn target() -> Target {
+    let messages = Messages::new();
+    let base = |name: &str| {
+        let info = messages.write("p4.config.v1.P4Info", &seeds::p4info(name));
+        let document = json!({"p4info": info, "program": seeds::program(name), "action": 3});
+        (name.to_string(), document)
+    };
+    let bases = vec![base("entities"), base("qthresh")];
+    let info = seeds::p4info("entities");
+    let table = "EntitiesIngress.exact_table";
+    let config = Config {
+        entry: requests::entry_to(&info, &messages, table, "020000000005"),
+        good: switch::config(&bases[0].1["program"], info),
+        messages,
+    };
+    Target::new(bases, move |document| config.run(document))
 }
 
-impl Target for Config {
-    fn name(&self) -> &'static str {
-        "config"
-    }
-
-    fn bases(&self) -> &[(String, Value)] {
-        &self.bases
-    }
-
-    fn run(&mut self, document: Value) -> Outcome {
+impl Config {
+    fn run(&self, document: Value) -> Outcome {
         let read = |info: &Value| self.messages.read::<P4Info>("p4.config.v1.P4Info", info);
         let Some(info) = document.get("p4info").and_then(read) else {
             return Ok(());
@@ -86,11 +62,7 @@ impl Target for Config {
                 entity: Some(Kind::TableEntry(self.entry.clone())),
             }),
         };
-        let write = WriteRequest {
-            updates: vec![insert],
-            ..Default::default()
-        };
-        let written = switch.local.write(&mut switch.device, switch.now, write);
+        let written = switch.update(insert);
         written.map_err(|e| format!("the good entry is refused: {e}"))?;
         let config = switch::config(&document["program"], info);
         match switch.set(action, config) {
@@ -111,25 +83,16 @@ impl Target for Config {
                 for frame in seeds::FRAMES {
                     switch.frame(1, &seeds::bytes(frame));
                 }
-                let all = ReadRequest {
-                    entities: requests::everything(),
-                    ..Default::default()
-                };
-                let read = switch.local.read(&mut switch.device, switch.now, all);
-                read.map(drop)
-                    .map_err(|e| format!("reading everything: {e}"))
+                switch.read_all(requests::everything()).map(drop)
             }
         }
     }
-}
 
-impl Config {
     /// Nothing changed.
     fn still(&self, switch: &mut Switch) -> Outcome {
         let get = GetForwardingPipelineConfigRequest::default();
-        let config = switch
-            .local
-            .get_pipeline(&mut switch.device, switch.now, get);
+        let bed = &mut switch.bed;
+        let config = switch.local.get_pipeline(&mut bed.device, bed.now, get);
         let config = config
             .map_err(|e| format!("the config cannot be read: {e}"))?
             .config;
@@ -141,13 +104,13 @@ impl Config {
 }
 
 fn forwards(switch: &mut Switch) -> Outcome {
-    switch.sent.0.clear();
+    switch.bed.take();
     switch.frame(1, &seeds::bytes(FRAME));
-    match switch.sent.0.iter().any(|(port, _)| *port == 1) {
+    let sent = switch.bed.take();
+    match sent.iter().any(|(port, _)| *port == 1) {
         true => Ok(()),
         false => Err(format!(
-            "the program that ran before does not forward: {:?}",
-            switch.sent.0
+            "the program that ran before does not forward: {sent:?}"
         )),
     }
 }

@@ -5,67 +5,39 @@ use device::Device;
 use serde_json::{json, Value};
 use v1model::Pipeline;
 
-use super::switch::{self, Sent, PORTS};
+use super::switch::{self, PORTS};
 use super::{seeds, Outcome, Target};
 
-pub struct Frames {
-    bases: Vec<(String, Value)>,
-    programs: Vec<(String, String)>,
+pub fn target() -> Target {
+    let programs = seeds::programs();
+    let base = |(name, _): &(String, Value)| {
+        let frame = |hex: &str| json!({"port": 1, "frame": hex, "after_ns": 1000});
+        let frames: Vec<Value> = seeds::FRAMES.into_iter().map(frame).collect();
+        (name.clone(), json!({"program": name, "frames": frames}))
+    };
+    let bases = programs.iter().map(base).collect();
+    let text = |(name, json): (String, Value)| (name, json.to_string());
+    let programs: Vec<(String, String)> = programs.into_iter().map(text).collect();
+    Target::new(bases, move |document| run(&programs, &document))
 }
 
-impl Frames {
-    pub fn new() -> Frames {
-        let programs = seeds::programs();
-        let base = |(name, _): &(String, Value)| {
-            let frame = |hex: &str| json!({"port": 1, "frame": hex, "after_ns": 1000});
-            let frames: Vec<Value> = seeds::FRAMES.into_iter().map(frame).collect();
-            (name.clone(), json!({"program": name, "frames": frames}))
-        };
-        Frames {
-            bases: programs.iter().map(base).collect(),
-            programs: programs
-                .into_iter()
-                .map(|(name, json)| (name, json.to_string()))
-                .collect(),
-        }
+fn run(programs: &[(String, String)], document: &Value) -> Outcome {
+    let json = seeds::named(programs, document["program"].as_str().unwrap_or_default());
+    let pipeline = Pipeline::from_json(json.as_bytes()).map_err(|e| e.to_string())?;
+    let mut bed = switch::bed();
+    bed.device.load(0, pipeline);
+    bed.now = 1_000_000;
+    let frames = document["frames"].as_array();
+    for item in frames.into_iter().flatten().take(200) {
+        let port = item["port"].as_u64().unwrap_or(1) as u32;
+        let frame = seeds::bytes(item["frame"].as_str().unwrap_or_default());
+        bed.receive(port, &frame);
+        bed.pass(item["after_ns"].as_u64().unwrap_or(0).min(1_000_000_000));
     }
-}
-
-impl Target for Frames {
-    fn name(&self) -> &'static str {
-        "frames"
+    for _ in 0..100 {
+        bed.pass(1_000_000_000);
     }
-
-    fn bases(&self) -> &[(String, Value)] {
-        &self.bases
-    }
-
-    fn run(&mut self, document: Value) -> Outcome {
-        let name = document["program"].as_str().unwrap_or_default();
-        let program = self.programs.iter().find(|(known, _)| known == name);
-        let json = &program.unwrap_or(&self.programs[0]).1;
-        let mut device = switch::device();
-        let pipeline = Pipeline::from_json(json.as_bytes()).map_err(|e| e.to_string())?;
-        device.load(0, pipeline);
-        let (mut now, mut sent) = (1_000_000, Sent::default());
-        for item in document["frames"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .take(200)
-        {
-            let port = item["port"].as_u64().unwrap_or(1) as u32;
-            let frame = seeds::bytes(item["frame"].as_str().unwrap_or_default());
-            device.receive(now, port, &frame);
-            now += item["after_ns"].as_u64().unwrap_or(0).min(1_000_000_000);
-            device.advance(now, &mut sent);
-        }
-        for _ in 0..100 {
-            now += 1_000_000_000;
-            device.advance(now, &mut sent);
-        }
-        settled(&device)
-    }
+    settled(&bed.device)
 }
 
 /// Nothing waits when everything had time to leave.

@@ -14,19 +14,12 @@ use netio::Ethernet;
 use p4rt::proto::gnmi::g_nmi_server::GNmi;
 use p4rt::proto::gnmi::{GetRequest, SetRequest};
 use serde_json::{json, Value};
-use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tonic::{Code, Request, Status};
 
 use super::messages::Messages;
 use super::switch::{self, CPU_PORT, PORTS};
 use super::{Outcome, Target};
-
-pub struct GnmiCalls {
-    bases: Vec<(String, Value)>,
-    messages: Messages,
-    runtime: Runtime,
-}
 
 /// Interfaces that are always up, and stay so.
 pub struct Up;
@@ -48,28 +41,13 @@ impl Links for Up {
     }
 }
 
-impl GnmiCalls {
-    pub fn new() -> GnmiCalls {
-        GnmiCalls {
-            bases: vec![("calls".into(), calls())],
-            messages: Messages::new(),
-            runtime: tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .expect("a runtime of one thread"),
-        }
-    }
-}
-
 /// A path of its text: `interfaces/interface[name=p1]/config`.
 fn path(text: &str) -> Value {
     let element = |part: &str| match part.split_once('[') {
         None => json!({"name": part}),
         Some((name, key)) => {
-            let (key, value) = key
-                .trim_end_matches(']')
-                .split_once('=')
-                .expect("key=value");
+            let key = key.trim_end_matches(']').split_once('=');
+            let (key, value) = key.expect("key=value");
             json!({"name": name, "key": {key: value}})
         }
     };
@@ -99,42 +77,26 @@ fn calls() -> Value {
             all.push(json!({"get": {"path": [path(text)], "encoding": encoding}}));
         }
     }
+    let own = format!("{port}/fairlane-port:port/config");
+    let policy = format!("{scheduler}/one-rate-two-color/config");
     for (leaf, value) in [
         (format!("{port}/config/enabled"), json!(false)),
-        (
-            format!("{port}/fairlane-port:port/config/scheduler"),
-            json!("drr"),
-        ),
-        (
-            format!("{port}/fairlane-port:port/config/link-layer"),
-            json!("atm"),
-        ),
-        (
-            format!("{port}/fairlane-port:port/config/queues"),
-            json!(16),
-        ),
-        (
-            format!("{port}/fairlane-port:port/config/port-packets"),
-            json!("100"),
-        ),
-        (
-            format!("{scheduler}/one-rate-two-color/config/cir"),
-            json!("1000000"),
-        ),
-        (
-            format!("{scheduler}/one-rate-two-color/config/max-queue-depth-packets"),
-            json!(10),
-        ),
+        (format!("{own}/scheduler"), json!("drr")),
+        (format!("{own}/link-layer"), json!("atm")),
+        (format!("{own}/queues"), json!(16)),
+        (format!("{own}/port-packets"), json!("100")),
+        (format!("{policy}/cir"), json!("1000000")),
+        (format!("{policy}/max-queue-depth-packets"), json!(10)),
         (
             format!("{scheduler}/inputs/input[id=3]/config/weight"),
             json!("7"),
         ),
         (
-            format!("{port}/fairlane-port:port/config"),
+            own.clone(),
             json!({"fairlane-port:scheduler": "wrr", "queues": 20}),
         ),
         (
-            port.to_string(),
+            port.into(),
             json!({"config": {"name": "p1", "enabled": true}}),
         ),
     ] {
@@ -143,36 +105,38 @@ fn calls() -> Value {
         all.push(json!({"set": {"replace": [update]}}));
         all.push(json!({"set": {"delete": [path(&leaf)]}}));
     }
-    let typed = |value: Value| json!({"path": path(&format!("{port}/fairlane-port:port/config/queues")), "val": value});
+    let queues = path(&format!("{own}/queues"));
+    let typed = |value: Value| json!({"path": queues, "val": value});
     all.push(json!({"set": {"update": [typed(json!({"uint_val": "24"})), typed(json!({"string_val": "x"}))]}}));
     json!(all)
 }
 
-impl Target for GnmiCalls {
-    fn name(&self) -> &'static str {
-        "gnmi"
-    }
-
-    fn bases(&self) -> &[(String, Value)] {
-        &self.bases
-    }
-
-    fn run(&mut self, document: Value) -> Outcome {
+pub fn target() -> Target {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime of one thread");
+    let messages = Messages::new();
+    Target::new(vec![("calls".into(), calls())], move |document| {
         let calls = document.as_array().cloned().unwrap_or_default();
-        self.runtime.block_on(run(&self.messages, &calls))
-    }
+        runtime.block_on(run(&messages, &calls))
+    })
+}
+
+/// The ports as a switch names them.
+pub fn interfaces() -> Vec<Interface> {
+    let named = |port| Interface {
+        port,
+        name: format!("p{port}"),
+        cpu: false,
+    };
+    PORTS.map(named).collect()
 }
 
 async fn run(messages: &Messages, calls: &[Value]) -> Outcome {
     let (handle, mut work) = DeviceHandle::new(|| {});
-    let mut device = switch::device();
-    let mut interfaces: Vec<Interface> = PORTS
-        .map(|port| Interface {
-            port,
-            name: format!("p{port}"),
-            cpu: false,
-        })
-        .collect();
+    let mut device = switch::bed().device;
+    let mut interfaces = interfaces();
     interfaces.push(Interface {
         port: CPU_PORT,
         name: "cpu".into(),

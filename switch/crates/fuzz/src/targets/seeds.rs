@@ -36,6 +36,17 @@ pub fn programs() -> Vec<(String, Value)> {
     PROGRAMS.map(program).into()
 }
 
+/// One of the programs.
+pub fn program(name: &str) -> Value {
+    named(&programs(), name).clone()
+}
+
+/// What has this name, or else the first.
+pub fn named<'a, T>(all: &'a [(String, T)], name: &str) -> &'a T {
+    let found = all.iter().find(|(known, _)| known == name);
+    &found.unwrap_or(&all[0]).1
+}
+
 /// The P4Info of a program that has one.
 pub fn p4info(name: &str) -> P4Info {
     let path = PROGRAMS.iter().find(|(known, _)| *known == name);
@@ -69,10 +80,7 @@ pub const FRAMES: [&str; 8] = [
 
 /// Bytes of hexadecimal digits; what is none is left out.
 pub fn bytes(hex: &str) -> Vec<u8> {
-    let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
-    let value = |digit: u8| (digit as char).to_digit(16).unwrap_or(0) as u8;
-    digits
-        .chunks_exact(2)
-        .map(|pair| value(pair[0]) << 4 | value(pair[1]))
-        .collect()
+    let mut digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
+    digits.truncate(digits.len() & !1);
+    hex::decode(digits).expect("pairs of digits")
 }

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A switch in virtual time with P4Runtime and a program, for the targets that talk to one.
 
-use device::{Device, DeviceConfig, Nanos, Packet, PortConfig, Transmit};
+use conformance::bed::Bed;
+use device::{DeviceConfig, Nanos, PortConfig};
 use p4rt::proto::p4info::P4Info;
 use p4rt::proto::p4rt::set_forwarding_pipeline_config_request::Action;
-use p4rt::proto::p4rt::{ForwardingPipelineConfig, SetForwardingPipelineConfigRequest};
+use p4rt::proto::p4rt::{
+    Entity, ForwardingPipelineConfig, ReadRequest, ReadResponse,
+    SetForwardingPipelineConfigRequest, Update, WriteRequest,
+};
 use p4rt::Local;
 use serde_json::Value;
 use tonic::Status;
@@ -14,42 +18,25 @@ pub const PORTS: std::ops::RangeInclusive<u32> = 1..=4;
 pub const CPU_PORT: u32 = 510;
 /// Most virtual time between two calls.
 const PASS_MAX: Nanos = 10_000_000_000;
+/// Most frames that are kept of what left.
+const SENT_MAX: usize = 64;
 
 pub struct Switch {
-    pub device: Device,
+    pub bed: Bed,
     pub local: Local,
-    pub now: Nanos,
-    pub sent: Sent,
-}
-
-/// Frames that left, with their ports; only so many are kept.
-#[derive(Default)]
-pub struct Sent(pub Vec<(u32, Vec<u8>)>);
-
-impl Transmit for Sent {
-    fn transmit(&mut self, port: u32, packet: &mut Packet, _at: Nanos) {
-        if self.0.len() < 64 {
-            self.0.push((port, packet.frame().to_vec()));
-        }
-    }
 }
 
 /// A device with four ports of 1 Gbit/s.
-pub fn device() -> Device {
-    let mut device = Device::new(DeviceConfig {
+pub fn bed() -> Bed {
+    let config = DeviceConfig {
         cpu_port: Some(CPU_PORT),
         ..DeviceConfig::default()
-    });
-    for port in PORTS {
-        let config = PortConfig {
-            rate_bps: 1_000_000_000,
-            ..PortConfig::default()
-        };
-        device
-            .add_port(port, config)
-            .expect("a port of a device without ports");
-    }
-    device
+    };
+    let port = PortConfig {
+        rate_bps: 1_000_000_000,
+        ..PortConfig::default()
+    };
+    Bed::new(config, PORTS, port, SENT_MAX)
 }
 
 /// A config of these two.
@@ -64,15 +51,11 @@ pub fn config(program: &Value, info: P4Info) -> ForwardingPipelineConfig {
 impl Switch {
     /// A switch that runs this program.
     pub fn start(config: ForwardingPipelineConfig) -> Switch {
-        let mut switch = Switch {
-            device: device(),
-            local: Local::new(Some(CPU_PORT)),
-            now: 1_000_000_000,
-            sent: Sent::default(),
-        };
-        switch
-            .set(Action::VerifyAndCommit, config)
-            .expect("the program is good");
+        let (bed, local) = (bed(), Local::new(Some(CPU_PORT)));
+        let mut switch = Switch { bed, local };
+        switch.bed.now = 1_000_000_000;
+        let set = switch.set(Action::VerifyAndCommit, config);
+        set.expect("the program is good");
         switch
     }
 
@@ -82,18 +65,49 @@ impl Switch {
             config: Some(config),
             ..Default::default()
         };
-        self.local.set_pipeline(&mut self.device, self.now, request)
+        let Bed { device, now, .. } = &mut self.bed;
+        self.local.set_pipeline(device, *now, request)
+    }
+
+    pub fn write(&mut self, request: WriteRequest) -> Result<(), Status> {
+        let Bed { device, now, .. } = &mut self.bed;
+        self.local.write(device, *now, request)
+    }
+
+    /// Writes this one update.
+    pub fn update(&mut self, update: Update) -> Result<(), Status> {
+        self.write(WriteRequest {
+            updates: vec![update],
+            ..Default::default()
+        })
+    }
+
+    pub fn read(&mut self, request: ReadRequest) -> Result<Vec<ReadResponse>, Status> {
+        let Bed { device, now, .. } = &mut self.bed;
+        self.local.read(device, *now, request)
+    }
+
+    /// Reads these, all of which can be read.
+    ///
+    /// # Errors
+    /// When they cannot.
+    pub fn read_all(&mut self, entities: Vec<Entity>) -> Result<Vec<Entity>, String> {
+        let read = self.read(ReadRequest {
+            entities,
+            ..Default::default()
+        });
+        let read = read.map_err(|e| format!("reading everything: {e}"))?;
+        Ok(read.into_iter().flat_map(|r| r.entities).collect())
     }
 
     /// Lets time pass; frames leave.
     pub fn pass(&mut self, time: Nanos) {
-        self.now += time.min(PASS_MAX);
-        self.device.advance(self.now, &mut self.sent);
+        self.bed.pass(time.min(PASS_MAX));
     }
 
     /// A frame comes in at a port, and what it causes goes out.
     pub fn frame(&mut self, port: u32, frame: &[u8]) {
-        self.device.receive(self.now, port, frame);
+        self.bed.receive(port, frame);
         self.pass(1_000_000);
     }
 }

@@ -9,8 +9,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use device::{Device, DeviceHandle};
-use gnmi::{Gnmi, Interface};
+use device::DeviceHandle;
+use gnmi::Gnmi;
 use p4rt::proto::descriptors;
 use p4rt::proto::p4rt::p4_runtime_client::P4RuntimeClient;
 use p4rt::proto::p4rt::set_forwarding_pipeline_config_request::Action;
@@ -20,20 +20,21 @@ use p4rt::proto::p4rt::{
 };
 use p4rt::{Server, ServerOptions};
 use prost::bytes::{Buf, BufMut, Bytes};
-use prost::encoding::{encode_key, encode_varint, WireType};
+use prost::encoding::{encode_key, encode_varint, skip_field, DecodeContext, WireType};
+use prost::DecodeError;
 use prost_reflect::{Kind, MessageDescriptor};
 use serde_json::{json, Value};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tonic::client::Grpc;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::codegen::tokio_stream::{wrappers::ReceiverStream, StreamExt};
 use tonic::transport::Channel;
 use tonic::{Request, Status};
+use tonic_prost::ProstCodec;
 
-use super::gnmi::Up;
-use super::switch::{self, Sent, CPU_PORT, PORTS};
+use super::gnmi::{interfaces, Up};
+use super::switch::{self, CPU_PORT};
 use super::{seeds, Outcome, Target};
 use crate::guard;
 
@@ -43,30 +44,7 @@ const MOST: usize = 1 << 20;
 const LIMIT: Duration = Duration::from_millis(500);
 /// A call that must be answered.
 pub const LONG: Duration = Duration::from_secs(60);
-/// The calls with the types of their messages.
-const CALLS: [(&str, &str); 12] = [
-    ("/p4.v1.P4Runtime/Write", "p4.v1.WriteRequest"),
-    ("/p4.v1.P4Runtime/Read", "p4.v1.ReadRequest"),
-    (
-        "/p4.v1.P4Runtime/SetForwardingPipelineConfig",
-        "p4.v1.SetForwardingPipelineConfigRequest",
-    ),
-    (
-        "/p4.v1.P4Runtime/GetForwardingPipelineConfig",
-        "p4.v1.GetForwardingPipelineConfigRequest",
-    ),
-    (
-        "/p4.v1.P4Runtime/StreamChannel",
-        "p4.v1.StreamMessageRequest",
-    ),
-    ("/p4.v1.P4Runtime/Capabilities", "p4.v1.CapabilitiesRequest"),
-    ("/gnmi.gNMI/Capabilities", "gnmi.CapabilityRequest"),
-    ("/gnmi.gNMI/Get", "gnmi.GetRequest"),
-    ("/gnmi.gNMI/Set", "gnmi.SetRequest"),
-    ("/gnmi.gNMI/Subscribe", "gnmi.SubscribeRequest"),
-    ("/fairlane.v1.Switch/Trace", ""),
-    ("/fairlane.v1.Switch/TraceLive", ""),
-];
+pub const WRITE: &str = "/p4.v1.P4Runtime/Write";
 const DEVICE_ID: u64 = 1;
 const ELECTION_ID: u64 = 1;
 
@@ -78,53 +56,43 @@ fn bound(bytes: usize) -> usize {
     20 * bytes + (16 << 20)
 }
 
-pub struct Wire {
-    bases: Vec<(String, Value)>,
-    server: TestServer,
+/// All calls by their paths, with the types of their messages; those of our own service take `google.protobuf.Struct`.
+fn calls() -> Vec<(String, Option<MessageDescriptor>)> {
+    let pool = descriptors();
+    let mut calls = Vec::new();
+    for service in pool.services() {
+        let path = |name: &str| format!("/{}/{name}", service.full_name());
+        let methods = service.methods();
+        calls.extend(methods.map(|method| (path(method.name()), Some(method.input()))));
+    }
+    calls.extend(["Trace", "TraceLive"].map(|name| (format!("/fairlane.v1.Switch/{name}"), None)));
+    calls
 }
 
-impl Wire {
-    pub fn new() -> Wire {
-        Wire {
-            bases: bases(),
-            server: TestServer::start(),
-        }
-    }
-}
-
-impl Default for Wire {
-    fn default() -> Wire {
-        Wire::new()
-    }
-}
-
-impl Target for Wire {
-    fn name(&self) -> &'static str {
-        "wire"
-    }
-
-    fn bases(&self) -> &[(String, Value)] {
-        &self.bases
-    }
-
-    fn run(&mut self, document: Value) -> Outcome {
+pub fn target() -> Target {
+    let (server, calls) = (TestServer::start(), calls());
+    Target::new(bases(&calls), move |document| {
         let call = document["call"].as_str().unwrap_or_default();
-        let known = CALLS.iter().find(|(path, _)| *path == call);
-        let path = known.map_or(CALLS[0].0, |(path, _)| path);
-        // Longer ones are refused for that alone.
-        let most = match path.rsplit('/').next() {
-            Some("Write" | "SetForwardingPipelineConfig" | "Get" | "Set" | "Subscribe") => MOST,
-            Some("Read" | "StreamChannel") => 256 << 10,
-            Some("Trace" | "TraceLive") => 64 << 10,
-            _ => 4 << 10,
-        };
-        let mut message = Vec::new();
-        if document["primary"] == json!(true) {
-            message = sender();
-        }
-        build(&document["fields"], &mut message, most);
-        self.server.call(path, message.into(), LIMIT).map(drop)
+        let is_known = calls.iter().any(|(path, _)| path == call);
+        let path = if is_known { call } else { WRITE };
+        run(&server, path, &document)
+    })
+}
+
+fn run(server: &TestServer, path: &str, document: &Value) -> Outcome {
+    // Longer ones are refused for that alone.
+    let most = match path.rsplit('/').next() {
+        Some("Write" | "SetForwardingPipelineConfig" | "Get" | "Set" | "Subscribe") => MOST,
+        Some("Read" | "StreamChannel") => 256 << 10,
+        Some("Trace" | "TraceLive") => 64 << 10,
+        _ => 4 << 10,
+    };
+    let mut message = Vec::new();
+    if document["primary"] == json!(true) {
+        message = sender();
     }
+    build(&document["fields"], &mut message, most);
+    server.call(path, message.into(), LIMIT).map(drop)
 }
 
 /// device_id and election_id of the primary, in the two calls that change the switch.
@@ -162,9 +130,9 @@ fn build(fields: &Value, out: &mut Vec<u8>, most: usize) {
 
 /// For each list at each level of each request: one that is full of nothing, below parents that are there once; and many
 /// parents with one element each. Then what is no field at all.
-fn bases() -> Vec<(String, Value)> {
+fn bases(calls: &[(String, Option<MessageDescriptor>)]) -> Vec<(String, Value)> {
     let mut bases = Vec::new();
-    for (path, name) in CALLS {
+    for (path, message) in calls {
         let (call, primary) = (path.rsplit('/').next().unwrap_or(path), path.contains("P4"));
         let mut add = |what: &str, field: Value| {
             let document = json!({"call": path, "primary": primary, "fields": [field]});
@@ -177,8 +145,8 @@ fn bases() -> Vec<(String, Value)> {
             deep = json!({"n": 1, "of": [deep], "times": 2});
         }
         add("deep", deep);
-        if let Some(message) = descriptors().get_message_by_name(name) {
-            lists(&message, &mut Vec::new(), &mut HashSet::new(), &mut add);
+        if let Some(message) = message {
+            lists(message, &mut Vec::new(), &mut HashSet::new(), &mut add);
         }
     }
     let element = json!({"n": 1, "of": [{"n": 1, "text": "a"}, {"n": 2, "of": [{"n": 5, "of": []}]}], "times": MOST});
@@ -187,23 +155,19 @@ fn bases() -> Vec<(String, Value)> {
         "Trace struct".into(),
         json!({"call": "/fairlane.v1.Switch/Trace", "fields": fields}),
     ));
-    for (path, to) in [
-        ("/p4.v1.P4Runtime/SetForwardingPipelineConfig", 5),
-        ("/gnmi.gNMI/Set", 4),
-    ] {
-        for (what, text) in [("list", "0,"), ("lists", "[0],"), ("objects", "{\"\":0},")] {
-            let text = format!("[{}0]", text.repeat(MOST / 2 / text.len()));
-            let json = match to {
-                // config.p4_device_config; update.val.json_val
-                5 => {
-                    json!([{"n": 4, "varint": 1}, {"n": 5, "of": [{"n": 1, "of": []}, {"n": 3, "text": text}]}])
-                }
-                _ => {
-                    json!([{"n": 4, "of": [{"n": 1, "of": []}, {"n": 3, "of": [{"n": 10, "text": text}]}]}])
-                }
-            };
-            let document = json!({"call": path, "primary": to == 5, "fields": json});
-            bases.push((format!("JSON {what} {to}"), document));
+    for (what, text) in [("list", "0,"), ("lists", "[0],"), ("objects", "{\"\":0},")] {
+        let text = format!("[{}0]", text.repeat(MOST / 2 / text.len()));
+        // config.p4_device_config
+        let config = json!([{"n": 4, "varint": 1}, {"n": 5, "of": [{"n": 1, "of": []}, {"n": 3, "text": text}]}]);
+        // update.val.json_val
+        let update = json!([{"n": 4, "of": [{"n": 1, "of": []}, {"n": 3, "of": [{"n": 10, "text": text}]}]}]);
+        for (path, primary, fields) in [
+            ("/p4.v1.P4Runtime/SetForwardingPipelineConfig", true, config),
+            ("/gnmi.gNMI/Set", false, update),
+        ] {
+            let document = json!({"call": path, "primary": primary, "fields": fields});
+            let number = if primary { 5 } else { 4 };
+            bases.push((format!("JSON {what} {number}"), document));
         }
     }
     bases
@@ -271,12 +235,11 @@ impl TestServer {
         let (handle, mut calls) = DeviceHandle::new(move || {
             let _ = wake.lock().map(|wake| wake.send(()));
         });
-        let mut device: Device = switch::device();
+        let mut bed = switch::bed();
         std::thread::spawn(move || {
-            let mut sent = Sent::default();
             while woken.recv().is_ok() {
-                while calls.run_one(&mut device, |_| 0) {}
-                device.advance(0, &mut sent);
+                while calls.run_one(&mut bed.device, |_| 0) {}
+                bed.pass(0);
             }
         });
         let (channel, primary) = runtime.block_on(serve(handle));
@@ -293,7 +256,7 @@ impl TestServer {
     /// When it took more memory than it may.
     pub fn call(
         &self,
-        path: &'static str,
+        path: &str,
         message: Bytes,
         limit: Duration,
     ) -> Result<Option<Status>, String> {
@@ -304,9 +267,10 @@ impl TestServer {
                 .ready()
                 .await
                 .map_err(|e| Status::unavailable(e.to_string()))?;
-            let path = PathAndQuery::from_static(path);
-            let request = Request::new(message);
-            let answer = client.server_streaming(request, path, Raw).await?;
+            let path = PathAndQuery::try_from(path).expect("the path of a call");
+            let request = Request::new(Raw(message));
+            let codec = ProstCodec::<Raw, ()>::default();
+            let answer = client.server_streaming(request, path, codec).await?;
             let mut answers = answer.into_inner();
             while answers.try_next().await?.is_some() {}
             Ok::<(), Status>(())
@@ -337,12 +301,7 @@ async fn serve(handle: DeviceHandle) -> (Channel, mpsc::Sender<StreamMessageRequ
     let (_, no_events) = mpsc::channel(1);
     let server = Server::bind(options, handle.clone(), no_events);
     let mut server = server.await.expect("loopback has room");
-    let ports = PORTS.map(|port| Interface {
-        port,
-        name: format!("p{port}"),
-        cpu: false,
-    });
-    let gnmi = Gnmi::new(handle, Arc::new(Up), ports.collect(), server.port_changes());
+    let gnmi = Gnmi::new(handle, Arc::new(Up), interfaces(), server.port_changes());
     server.routes = gnmi.expect("the kernel tells of interfaces").into_routes();
     let address = format!("http://{}", server.local_addr());
     tokio::spawn(server.run(std::future::pending()));
@@ -367,8 +326,7 @@ async fn serve(handle: DeviceHandle) -> (Channel, mpsc::Sender<StreamMessageRequ
     let mut stream = stream.expect("a stream").into_inner();
     stream.message().await.expect("an election");
     tokio::spawn(async move { while let Ok(Some(_)) = stream.message().await {} });
-    let (_, program) = seeds::programs().swap_remove(0);
-    let config = switch::config(&program, seeds::p4info("entities"));
+    let config = switch::config(&seeds::program("entities"), seeds::p4info("entities"));
     let set = SetForwardingPipelineConfigRequest {
         device_id: DEVICE_ID,
         election_id,
@@ -381,41 +339,28 @@ async fn serve(handle: DeviceHandle) -> (Channel, mpsc::Sender<StreamMessageRequ
     (channel, to)
 }
 
-/// Messages as bytes.
-#[derive(Clone, Copy)]
-struct Raw;
+/// A message that is sent as it is; of answers nothing is kept.
+#[derive(Debug, Default)]
+struct Raw(Bytes);
 
-impl Codec for Raw {
-    type Encode = Bytes;
-    type Decode = ();
-    type Encoder = Raw;
-    type Decoder = Raw;
-
-    fn encoder(&mut self) -> Raw {
-        Raw
+impl prost::Message for Raw {
+    fn encode_raw(&self, buffer: &mut impl BufMut) {
+        buffer.put_slice(&self.0);
     }
 
-    fn decoder(&mut self) -> Raw {
-        Raw
+    fn merge_field(
+        &mut self,
+        number: u32,
+        wire_type: WireType,
+        buffer: &mut impl Buf,
+        context: DecodeContext,
+    ) -> Result<(), DecodeError> {
+        skip_field(wire_type, number, buffer, context)
     }
-}
 
-impl Encoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, item: Bytes, buf: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        buf.put(item);
-        Ok(())
+    fn encoded_len(&self) -> usize {
+        self.0.len()
     }
-}
 
-impl Decoder for Raw {
-    type Item = ();
-    type Error = Status;
-
-    fn decode(&mut self, buf: &mut DecodeBuf<'_>) -> Result<Option<()>, Status> {
-        buf.advance(buf.remaining());
-        Ok(Some(()))
-    }
+    fn clear(&mut self) {}
 }
