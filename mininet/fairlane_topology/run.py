@@ -116,7 +116,9 @@ def run(chosen: argparse.Namespace) -> None:
                     network.switches[name].shape(FULL_FRAME_BYTES)
 
         program(list(network.switches))
-        loop = start_loop(network, ours if runtimes else []) if ours and loaded.control else None
+        if ours and loaded.control:
+            loop = start_loop(network, ours if runtimes else [])
+            loop.wait_ready()
         # A loop that runs restores its switches by itself.
         network.supervise(lambda names: program([n for n in names if n not in ours or loop is None or loop.is_over]))
         hosts, switches = counted(len(network.hosts), "host"), counted(len(network.switches), "switch")
