@@ -14,7 +14,9 @@ from typing import Annotated, Any, Literal, cast
 
 from fairlane_controller.documents import is_file
 from fairlane_controller.errors import FairlaneError, short
+from fairlane_controller.state.run_state import LinkEnd as LinkEnd
 from fairlane_controller.units import parse_rate, parse_time
+from fairlane_switch.link_control import Change
 from fairlane_switch.link_model import LinkOptions, LinkSettings
 from fairlane_switch.link_presets import PRESETS
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -27,24 +29,16 @@ CPU_PORT = 510
 _ENDPOINT = re.compile(r"^(h[0-9]{1,4}|s[0-9]{1,4}(?=-p))(?:-p([0-9]{1,3}))?$")
 
 
-@dataclass(frozen=True)
-class Endpoint:
-    """One end of a link: a node and its port (a host's port is 0)."""
-
-    node: str
-    port: int
-
-
-def _endpoint(text: object) -> Endpoint:
+def _endpoint(text: object) -> LinkEnd:
     match = _ENDPOINT.match(text) if isinstance(text, str) else None
     if match is None:
         raise ValueError(f"{short(repr(text))} is not an endpoint; write a host (h1) or a switch port (s1-p3)")
     node, port = match.group(1), match.group(2)
     if node.startswith("h"):
-        return Endpoint(node, 0)
+        return LinkEnd(node, 0)
     if not 1 <= int(port) < CPU_PORT:
         raise ValueError(f"port {port} is out of range; allowed: 1 to {CPU_PORT - 1}")
-    return Endpoint(node, int(port))
+    return LinkEnd(node, int(port))
 
 
 def _with_unit(parse: Callable[[str], float], scale: float) -> BeforeValidator:
@@ -107,8 +101,8 @@ class Direction(LinkOptions):
 class LinkSpec(Direction):
     """A link between two endpoints (`h1`, `s1-p3`); its own values hold for both directions, `a_to_b` and `b_to_a` override them."""
 
-    a: Annotated[Endpoint, BeforeValidator(_endpoint)]
-    b: Annotated[Endpoint, BeforeValidator(_endpoint)]
+    a: Annotated[LinkEnd, BeforeValidator(_endpoint)]
+    b: Annotated[LinkEnd, BeforeValidator(_endpoint)]
     bandwidth_bps: Rate = Field(default=0, validation_alias="bandwidth")
     """Rate of the switch ports at its ends, and of the wire in the direction that leaves a host."""
     mtu: Mtu | None = None
@@ -142,7 +136,7 @@ class LinkSpec(Direction):
         left_out = preset.model_fields_set - self.model_fields_set
         return self.model_copy(update={name: getattr(preset, name) for name in left_out})
 
-    def way(self, sender: Endpoint, own: Direction | None) -> Direction:
+    def way(self, sender: LinkEnd, own: Direction | None) -> Direction:
         """The final direction from `sender`; a host's wire has the bandwidth as its rate."""
         shared = {name: getattr(self, name) for name in Direction.model_fields}
         given = {name: getattr(own, name) for name in own.model_fields_set} if own is not None else {}
@@ -186,9 +180,10 @@ class LinkChange(LinkSettings):
         return self
 
     @property
-    def options(self) -> dict[str, Any]:
-        """The new settings but the rate, by the names of `LinkOptions`; `trace` None: removed."""
-        given: dict[str, Any] = PRESETS[self.preset].options.model_dump() if self.preset is not None else {}
+    def change(self) -> Change:
+        """What happens, in the wire's names and units."""
+        preset = PRESETS[self.preset] if self.preset is not None else None
+        given: dict[str, Any] = preset.options.model_dump() if preset else {}
         for name in LinkSettings.model_fields:
             value = getattr(self, name)
             if value is not None:
@@ -196,27 +191,17 @@ class LinkChange(LinkSettings):
         if self.trace == NO_TRACE:
             given["trace"] = None
         given.pop("rate_bps", None)
-        return given
-
-    @property
-    def bandwidth_bps(self) -> int | None:
-        """The new rate of what sends into the link; None: stays."""
-        if self.rate_bps is None and self.preset is not None:
-            return PRESETS[self.preset].rate_bps
-        return self.rate_bps
-
-    @property
-    def needs_wire(self) -> bool:
-        """Whether a bare veth pair could not do it (a rate at a host's end left aside)."""
-        return bool(self.options) or self.spike_s is not None or self.outage_s is not None
+        rate_bps = preset.rate_bps if preset and self.rate_bps is None else self.rate_bps
+        spike_us, outage_us = (self.spike_s or 0) * 1e6, (self.outage_s or 0) * 1e6
+        return Change(self.direction, given, rate_bps, spike_us, self.spike_blocks or "delivery", outage_us)
 
 
 @dataclass(frozen=True)
 class Link:
     """A checked link; `a_to_b` and `b_to_a` are final."""
 
-    a: Endpoint
-    b: Endpoint
+    a: LinkEnd
+    b: LinkEnd
     a_to_b: Direction
     b_to_a: Direction
     bandwidth_bps: int

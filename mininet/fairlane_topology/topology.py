@@ -18,14 +18,15 @@ from typing import Annotated, Any, Literal
 from fairlane_controller.documents import DocumentError, parse_json
 from fairlane_controller.errors import short
 from fairlane_controller.problems import allowed_keys
+from fairlane_switch.link_control import effects
 from fairlane_switch.link_presets import PRESETS
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from fairlane_topology.changes import change_problems
 from fairlane_topology.links import CPU_PORT as CPU_PORT
-from fairlane_topology.links import Endpoint as Endpoint
 from fairlane_topology.links import Link as Link
 from fairlane_topology.links import LinkChange, LinkSpec, Mtu, Rate, Strict, with_trace_paths
+from fairlane_topology.links import LinkEnd as LinkEnd
 
 DEFAULT_QUEUE_PACKETS = 1000
 DEFAULT_MTU = 1500
@@ -136,6 +137,10 @@ class Topology:
         """The host's IPv4 address, without prefix length."""
         return str(ipaddress.ip_interface(self.hosts[host].ip).ip)
 
+    def link(self, name: str) -> Link:
+        """The first link of that name."""
+        return next(link for link in self.links if link.name == name)
+
     def neighbours(self, node: str) -> Iterator[tuple[int, str]]:
         """(own port, other node) of each link at `node`."""
         for link in self.links:
@@ -228,10 +233,13 @@ def check(document: Any, origin: str = "topology") -> Topology:
         links = _with_mtus([_link(spec, f"/links/{index}", file) for index, spec in enumerate(file.links)], file)
         ports = _ports(file, links)
         changes = _changes(file, links)
-        needed = {change.link for change in changes if change.needs_wire}
-        changed = {change.link for change in changes}
+        done = [(change.link, change.change) for change in changes]
         links = [
-            replace(link, wanted=link.wanted or link.name in (changed if link.at_host else needed)) for link in links
+            replace(
+                link,
+                wanted=link.wanted or any(effects(one, link).needs_wire for name, one in done if name == link.name),
+            )
+            for link in links
         ]
         topology = Topology(origin, file.hosts, file.switches, tuple(links), ports, changes)
         for name in file.hosts:

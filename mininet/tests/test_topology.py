@@ -135,7 +135,7 @@ def way_delay_us(topology: Topology, sender: str, receiver: str) -> float:
         if node in topology.switches:
             index = list(topology.hosts).index(receiver)
             port = topology.routes(node)[index].port
-        link = next(link for link in topology.links if fl_topology.Endpoint(node, port) in (link.a, link.b))
+        link = next(link for link in topology.links if fl_topology.LinkEnd(node, port) in (link.a, link.b))
         forward = link.a.node == node
         total += (link.a_to_b if forward else link.b_to_a).delay_us
         node = link.b.node if forward else link.a.node

@@ -179,8 +179,15 @@ class _Batch:
 
     def _start(self, group: Group, instance: int) -> Bed:
         chosen = self.options
-        options = NetworkOptions(instance, chosen.target, group.program, group.seed, processes=chosen.processes)
-        bed = Bed(group.document, options, group.frame_bytes)
+        options = NetworkOptions(
+            instance,
+            chosen.target,
+            group.program,
+            group.seed,
+            processes=chosen.processes,
+            frame_bytes=group.frame_bytes,
+        )
+        bed = Bed(group.document, options)
         self.report(f"starting network {instance}")
         self.stack.callback(bed.stop)
         bed.start()
