@@ -62,7 +62,7 @@ def change_problems(changes: Sequence[LinkChange], links: Sequence[Link]) -> Ite
             changed = in_force[link.name, way].model_copy(update=todo.settings[way])
             in_force[link.name, way] = changed
             problem = changed.problem()
-            if sender in todo.port_spikes and (why := spike_problem(way, changed)):
+            if sender in todo.port_spikes and (why := spike_problem(way, dict(changed))):
                 problem = "spike_blocks", f"{why}; allowed: delivery"
             if problem:
                 yield index, problem[0], problem[1]

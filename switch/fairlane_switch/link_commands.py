@@ -21,10 +21,10 @@ from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input
 from fairlane_controller.state.run_state import LinkState, RunState, find_folder, read_run_state
 from fairlane_controller.units import format_rate, parse_count, parse_rate
 
-from fairlane_switch.link_control import WAYS, Change, LinkNow, WayNow, change_link, read_links
+from fairlane_switch.link_control import WAYS, Change, change_link, read_link, read_links
 from fairlane_switch.link_presets import PRESETS
 from fairlane_switch.units import format_us, parse_share, parse_time_us
-from fairlane_switch.wire import Direction, SpikeBlocks, WireClient
+from fairlane_switch.wire import Direction, LinkOptions, SpikeBlocks, WireClient
 
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 SPIKE_BLOCKS: tuple[SpikeBlocks, ...] = get_args(SpikeBlocks)
@@ -60,23 +60,22 @@ def list_links(state: StateOption = None, as_json: JsonOption = False) -> None:
     run = read_run_state(find_folder(state))
     links = read_links(run)
     if as_json:
-        print_json([_as_json(now) for now in links])
+        print_json(links)
         return
-    rows = [
-        ("" if at else now.link.name, *_row(way).values()) for now in links for at, way in enumerate(now.ways.values())
-    ]
+    rows = [("" if at else link["name"], *_row(link[way]).values()) for link in links for at, way in enumerate(WAYS)]
     print_table(f"links of topology {run.name} ({Path(run.topology).name})", ("link", *_COLUMNS), rows)
 
 
 _COLUMNS = ("from", "to", "port", "delay", "rate", "loss", "BER", "bursts", "now")
 
 
-def _row(way: WayNow) -> dict[str, str]:
+def _row(way: dict[str, Any]) -> dict[str, str]:
     """A direction in words, by column."""
-    port = "-" if way.port_rate_bps is None else format_rate(way.port_rate_bps) if way.port_rate_bps else "any"
-    found = [str(way.source), str(way.target), port]
-    if (options := way.options) is None:
+    port_bps = way["port_rate_bps"]
+    found = [way["from"], way["to"], "-" if port_bps is None else format_rate(port_bps) if port_bps else "any"]
+    if way["settings"] is None:
         return dict(zip(_COLUMNS, [*found, *"-----", "veth"], strict=True))
+    options = LinkOptions(**way["settings"])
     delay = format_us(options.delay_us)
     if options.jitter_us:
         delay += f" ± {format_us(options.jitter_us)}"
@@ -86,45 +85,35 @@ def _row(way: WayNow) -> dict[str, str]:
     if options.ge_enter:
         what = f"{options.ge_loss:.3g} lost" + (f", BER {options.ge_ber:.3g}" if options.ge_ber else "")
         bursts = f"{options.ge_enter:.3g} in, {options.ge_leave:.3g} out: {what}"
-    left = (("held", way.spike_left_us), ("cut", way.outage_left_us))
+    left = (("held", way["spike_left_us"]), ("cut", way["outage_left_us"]))
     now = "; ".join(f"{what}, {format_us(left_us)} left" for what, left_us in left if left_us) or "up"
     found += [delay, rate, f"{options.loss:.3g}", f"{options.ber:.3g}", bursts, now]
     return dict(zip(_COLUMNS, found, strict=True))
-
-
-def _as_json(now: LinkNow) -> dict[str, Any]:
-    link, ways = now.link, dict[str, Any]()
-    for name, way in now.ways.items():
-        told = {**asdict(way), "settings": way.options and way.options.model_dump()}
-        ways[name] = {"from": str(way.source), "to": str(way.target)}
-        ways[name] |= {key: told[key] for key in ("port_rate_bps", "settings", "spike_left_us", "outage_left_us")}
-    return {"name": link.name, "emulated": link.emulated, "preset": link.preset, **ways}
 
 
 @app.command("show")
 def show_link(name: Name, state: StateOption = None, as_json: JsonOption = False) -> None:
     """One link: all its settings and counts."""
     run, link = _find(state, name)
-    now = next(now for now in read_links(run) if now.link.name == name)
-    counts: dict[str, Any] | None = None
+    now, counts = read_link(run, name), None
     if link.emulated:
         with WireClient(run.wire) as wire:
             counts = asdict(wire.stats()[name])
     if as_json:
-        print_json({**_as_json(now), "stats": counts})
+        print_json({**now, "stats": counts})
         return
-    ways = list(now.ways.values())
-    cells = [_row(way) for way in ways]
+    cells = [_row(now[way]) for way in WAYS]
     rows = [(column, *(one[column] for one in cells)) for column in _COLUMNS[2:]]
     if counts is not None:
-        rows.append(("queue", *(f"{way.options.queue_packets} packets" if way.options else "-" for way in ways)))
-        rows.append(("order", *("may change" if way.options and way.options.reorder else "kept" for way in ways)))
+        settings = [now[way]["settings"] for way in WAYS]
+        rows.append(("queue", *(f"{one['queue_packets']} packets" for one in settings)))
+        rows.append(("order", *("may change" if one["reorder"] else "kept" for one in settings)))
         for key in counts["a_to_b"]:
             values = [counts[way][key] for way in WAYS]
             if any(values) or key.startswith(("offered_p", "delivered_p")):
                 rows.append((key.replace("_", " "), *(f"{value:,.0f}" for value in values)))
     kind = f" (preset {link.preset})" if link.preset else "" if link.emulated else " (a bare veth pair)"
-    print_table(f"link {name}{kind}", ("", *(f"{way.source} to {way.target}" for way in ways)), rows)
+    print_table(f"link {name}{kind}", ("", *(f"{one['from']} to {one['to']}" for one in cells)), rows)
 
 
 _RATE_HELP = "Of the switch ports at its ends, and of the wire where a host sends, such as 500kbit."
@@ -219,14 +208,13 @@ def _change(state: str | None, name: str, change: Change, as_json: bool) -> None
     """Make it, and print the link as it is then."""
     run, link = _find(state, name)
     change_link(run, link, change)
-    now = next(now for now in read_links(run) if now.link.name == name)
+    now = read_link(run, name)
     if as_json:
-        print_json(_as_json(now))
+        print_json(now)
         return
-    for way in now.ways.values():
-        row = list(_row(way).items())[2:]
-        said = ", ".join(f"{key} {value}" for key, value in row if value not in ("-", "0", "any", "up"))
-        say(f"{way.source} to {way.target}: {said or 'nothing but a line'}")
+    for row in (_row(now[way]) for way in WAYS):
+        said = [f"{key} {row[key]}" for key in _COLUMNS[2:] if row[key] not in ("-", "0", "any", "up")]
+        say(f"{row['from']} to {row['to']}: {', '.join(said) or 'nothing but a line'}")
 
 
 def _time_argument(example: str) -> Any:

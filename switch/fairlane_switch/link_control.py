@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
@@ -13,7 +13,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.run_state import LinkEnd, LinkState, RunState, remember_port
 
 from fairlane_switch.port_control import read_ports, set_port, spike_port
-from fairlane_switch.wire import Direction, LinkOptions, SpikeBlocks, WireClient
+from fairlane_switch.wire import Direction, SpikeBlocks, WireClient
 
 Way = Literal["a_to_b", "b_to_a"]
 WAYS: tuple[Way, Way] = get_args(Way)
@@ -108,9 +108,9 @@ def effects(change: Change, link: Ends) -> Effects:
     )
 
 
-def spike_problem(way: Way, options: LinkOptions | None) -> str | None:
+def spike_problem(way: Way, settings: Mapping[str, Any]) -> str | None:
     """Why a spike at a switch's port does not block the line of a direction; None where it does."""
-    if options is None or not (options.rate_bps or options.trace):
+    if not (settings.get("rate_bps") or settings.get("trace")):
         return None
     return f"the queue before the wire's own rate or trace ({way}) would go on"
 
@@ -192,47 +192,32 @@ class RunningPorts:
         spike_port(self._run.switch(end.node).control, end.port, duration_us)
 
 
-@dataclass(frozen=True)
-class WayNow:
-    """One direction of a link as it is now."""
-
-    source: LinkEnd
-    target: LinkEnd
-    port_rate_bps: int | None
-    """Of the switch port that sends into it; 0: unlimited, None: a host sends into it."""
-    options: LinkOptions | None
-    """None: a bare veth pair."""
-    spike_left_us: float = 0
-    outage_left_us: float = 0
-
-
-@dataclass(frozen=True)
-class LinkNow:
-    """A link as it is now."""
-
-    link: LinkState
-    ways: dict[Way, WayNow]
-
-
-def read_links(run: RunState) -> list[LinkNow]:
-    """All links, in the order of the topology file. Raises FairlaneError."""
+def read_links(run: RunState) -> list[dict[str, Any]]:
+    """All links as they are now, in the order of the topology file, as `fairlane link list --json` prints them: `settings` is None for a bare
+    veth pair, `port_rate_bps` where a host sends, and 0 unlimited. Raises FairlaneError.
+    """
     rates, told = RunningPorts(run).rates_bps(), dict[str, Any]()
     if any(link.emulated for link in run.links):
         with WireClient(run.wire) as client:
             told = read_wire(client)
 
-    def now(link: LinkState, way: Way, source: LinkEnd) -> WayNow:
-        one = WayNow(source, link.b if source is link.a else link.a, rates.get(source), None)
-        if (entry := told.get(link.name)) is None:
-            return one
-        left = entry[f"{way}_state"]
-        return replace(
-            one, options=LinkOptions(**entry[way]), **{key: left[key] for key in ("spike_left_us", "outage_left_us")}
-        )
+    def now(link: LinkState, way: Way, source: LinkEnd) -> dict[str, Any]:
+        entry = told.get(link.name, {})
+        left = entry.get(f"{way}_state", {"spike_left_us": 0, "outage_left_us": 0})
+        target = link.b if way == "a_to_b" else link.a
+        place = {"from": str(source), "to": str(target), "port_rate_bps": rates.get(source)}
+        return {**place, "settings": entry.get(way), **{key: left[key] for key in ("spike_left_us", "outage_left_us")}}
 
     return [
-        LinkNow(link, {way: now(link, way, end) for way, end in senders(link, "both").items()}) for link in run.links
+        link.model_dump(include={"name", "emulated", "preset"})
+        | {way: now(link, way, end) for way, end in senders(link, "both").items()}
+        for link in run.links
     ]
+
+
+def read_link(run: RunState, name: str) -> dict[str, Any]:
+    """One of them. Raises FairlaneError."""
+    return next(now for now in read_links(run) if now["name"] == name)
 
 
 def change_link(run: RunState, link: LinkState, change: Change) -> None:
@@ -241,8 +226,8 @@ def change_link(run: RunState, link: LinkState, change: Change) -> None:
     if todo.ports and run.target != "embedded":
         raise FairlaneError(ErrorCode.REFUSED, f"the rate of a port of {run.target} is not set by this command")
     if todo.port_spikes:
-        now = next(one for one in read_links(run) if one.link.name == link.name)
-        whys = [spike_problem(way, one.options) for way, one in now.ways.items() if one.source in todo.port_spikes]
+        now, ends = read_link(run, link.name), senders(link, change.direction).items()
+        whys = [spike_problem(way, now[way]["settings"] or {}) for way, end in ends if end in todo.port_spikes]
         if run.target != "embedded":
             whys = [f"a port of {run.target} cannot be stopped for a time"]
         if why := next(filter(None, whys), None):
