@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -98,14 +97,16 @@ class Direction(LinkOptions):
         return None
 
 
-class LinkSpec(Direction):
-    """A link between two endpoints (`h1`, `s1-p3`); its own values hold for both directions, `a_to_b` and `b_to_a` override them."""
+class Link(Direction):
+    """A link between two endpoints (`h1`, `s1-p3`); its own values hold for both directions, `a_to_b` and `b_to_a` override them. Of a checked topology
+    these two, the MTU, and `emulated` are final.
+    """
 
     a: Annotated[LinkEnd, BeforeValidator(_endpoint)]
     b: Annotated[LinkEnd, BeforeValidator(_endpoint)]
     bandwidth_bps: Rate = Field(default=0, validation_alias="bandwidth")
     """Rate of the switch ports at its ends, and of the wire in the direction that leaves a host."""
-    mtu: Mtu | None = None
+    mtu: Mtu = 0
     """Longest IP packet on it, bytes. Left out: the host's at one of its ends, else the largest of all hosts'."""
     preset: PresetName | None = None
     """A kind of link (docs/links.md); what stands beside it wins."""
@@ -113,8 +114,8 @@ class LinkSpec(Direction):
     """The wire is there also while it has nothing to do, for changes by command. Switches in one process have it at all their links."""
     capture: bool = False
     """Its frames cross the kernel, where tcpdump sees them, also between two switches in one process."""
-    a_to_b: Direction | None = None
-    b_to_a: Direction | None = None
+    a_to_b: Direction = Direction()
+    b_to_a: Direction = Direction()
 
     @model_validator(mode="before")
     @classmethod
@@ -128,22 +129,35 @@ class LinkSpec(Direction):
         numbers = [_scaled(item, unit) for item, unit in zip(items[2:], (1_000, 1_000_000), strict=False)]
         return dict(zip(("a", "b", "delay", "bandwidth"), [*items[:2], *numbers], strict=False))
 
-    def with_preset(self) -> LinkSpec:
-        """The link with its preset's values where it has none of its own."""
-        if self.preset is None:
-            return self
-        preset = LinkSpec.model_validate({"a": "h0", "b": "h0", **PRESETS[self.preset].link})
-        left_out = preset.model_fields_set - self.model_fields_set
-        return self.model_copy(update={name: getattr(preset, name) for name in left_out})
+    def resolved(self) -> Link:
+        """The link with its preset's values where it has none of its own, and its final directions: a host's wire has the bandwidth as its rate."""
+        values = {name: getattr(self, name) for name in Link.model_fields}
+        if self.preset is not None:
+            preset = Link.model_validate({"a": "h0", "b": "h0", **PRESETS[self.preset].link})
+            values |= {name: getattr(preset, name) for name in preset.model_fields_set - self.model_fields_set}
+        for name, sender in (("a_to_b", self.a), ("b_to_a", self.b)):
+            own = getattr(self, name)
+            way = {key: values[key] for key in Direction.model_fields}
+            way |= {key: getattr(own, key) for key in own.model_fields_set}
+            if sender.port == 0 and not way["rate_bps"]:
+                way["rate_bps"] = values["bandwidth_bps"]
+            values[name] = Direction.model_construct(**way)
+        return self.model_copy(update=values)
 
-    def way(self, sender: LinkEnd, own: Direction | None) -> Direction:
-        """The final direction from `sender`; a host's wire has the bandwidth as its rate."""
-        shared = {name: getattr(self, name) for name in Direction.model_fields}
-        given = {name: getattr(own, name) for name in own.model_fields_set} if own is not None else {}
-        way = Direction(**shared).model_copy(update=given)
-        if sender.port == 0 and not way.rate_bps:
-            way = way.model_copy(update={"rate_bps": self.bandwidth_bps})
-        return way
+    @property
+    def name(self) -> str:
+        """The nodes at its ends, `s1-s2`."""
+        return f"{self.a.node}-{self.b.node}"
+
+    @property
+    def at_host(self) -> bool:
+        """Whether a host is at one of its ends."""
+        return 0 in (self.a.port, self.b.port)
+
+    @property
+    def is_emulated(self) -> bool:
+        """Whether the wire is on it."""
+        return self.emulated or not (self.a_to_b.is_plain and self.b_to_a.is_plain)
 
 
 class LinkChange(LinkSettings):
@@ -194,39 +208,6 @@ class LinkChange(LinkSettings):
         rate_bps = preset.rate_bps if preset and self.rate_bps is None else self.rate_bps
         spike_us, outage_us = (self.spike_s or 0) * 1e6, (self.outage_s or 0) * 1e6
         return Change(self.direction, given, rate_bps, spike_us, self.spike_blocks or "delivery", outage_us)
-
-
-@dataclass(frozen=True)
-class Link:
-    """A checked link; `a_to_b` and `b_to_a` are final."""
-
-    a: LinkEnd
-    b: LinkEnd
-    a_to_b: Direction
-    b_to_a: Direction
-    bandwidth_bps: int
-    mtu: int
-    """Longest IP packet, bytes: of the interfaces at both ends."""
-    wanted: bool = False
-    """The wire is there whatever it has to do: the file says so, or a change needs it."""
-    preset: str | None = None
-    capture: bool = False
-    """Its frames cross the kernel also between two switches in one process."""
-
-    @property
-    def name(self) -> str:
-        """The nodes at its ends, `s1-s2`."""
-        return f"{self.a.node}-{self.b.node}"
-
-    @property
-    def at_host(self) -> bool:
-        """Whether a host is at one of its ends."""
-        return 0 in (self.a.port, self.b.port)
-
-    @property
-    def is_emulated(self) -> bool:
-        """Whether the wire is on it."""
-        return self.wanted or not (self.a_to_b.is_plain and self.b_to_a.is_plain)
 
 
 def with_trace_paths(document: Any, folder: Path) -> Any:

@@ -119,7 +119,7 @@ class Network:
         self._interfaces: list[str] = []
         self._owned: dict[str, OwnedProcess] = {}
         """What is written down, by what it is."""
-        self._routes = {name: [asdict(route) for route in topology.routes(name)] for name in topology.switches}
+        self._routes = {name: [route.model_dump() for route in topology.routes(name)] for name in topology.switches}
         self._stopped = True
         """Nothing of ours is there: before `start`, and after `stop`."""
         self._writing = threading.Lock()
