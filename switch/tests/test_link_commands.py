@@ -21,9 +21,11 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.run_state import PORTS, read_topology, write_topology
 from fairlane_controller.state.store import Store
 from fairlane_controller.units import format_rate
+from fairlane_switch.link_commands import app
 from fairlane_switch.link_presets import PRESETS
 from fairlane_switch.units import format_us
 from fairlane_switch.wire import DirectionStats, EndStats, LinkOptions
+from typer.main import get_command
 
 Request = dict[str, Any]
 
@@ -347,6 +349,18 @@ def test_every_command_of_the_docs_works(topology: Topology) -> None:
     assert {words[0] for words in commands} == {"list", "show", "set", "spike", "outage"}
     for words in commands:
         call(*words)
+
+
+def test_every_declared_setting_has_the_option_that_people_know() -> None:
+    words = "delay jitter jitter-distribution reorder keep-order rate loss ber errors-in spare-retransmissions hit-retransmissions queue-packets ge-enter ge-leave ge-loss ge-ber trace"
+    command: Any = get_command(app)
+    options = command.commands["set"].params
+    names = {name for one in options for name in (*one.opts, *one.secondary_opts) if name.startswith("--")}
+    assert names == {f"--{word}" for word in (*words.split(), "direction", "preset", "state", "json")}
+    assert set(LinkOptions.model_fields) < {one.name for one in options}
+    helped = {one.name: one.help for one in options}
+    assert "At most 60 s" in helped["delay_us"]
+    assert "1 to 1,000,000" in helped["queue_packets"]
 
 
 def test_the_table_of_the_docs_is_that_of_the_code() -> None:
