@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fairlane_controller.state.run_state import RouteState
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import Direction
 from fairlane_topology.nodes import not_on_bmv2, port_options
-from fairlane_topology.topology import PortSpec, RouteState, Topology, TopologyError
+from fairlane_topology.topology import PortSpec, Topology, TopologyError
 
 HERE = Path(__file__).parents[1]
 TUTORIAL: dict[str, Any] = {
