@@ -24,7 +24,6 @@ from fairlane_controller.state.store import STATE_FILE
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_hosts.commands import running_hosts
 from fairlane_hosts.errors import HostsError
-from fairlane_switch.running import RunningError, find_running
 from fuzz_tools import explore, readable, texts
 from hypothesis import strategies as st
 from state_tools import put_text
@@ -92,8 +91,6 @@ def read_all(folder: Path) -> None:
         with _refusals():
             state = gfr_store(folder).get()
             make_plan(state, state, run, "gfr")
-    with contextlib.suppress(RunningError):
-        find_running(str(folder))
     with contextlib.suppress(HostsError):
         running_hosts(str(folder))
     with _refusals():

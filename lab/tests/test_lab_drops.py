@@ -34,8 +34,11 @@ def test_mininet_counts_the_drops_that_the_simulator_counts(
 
     def ports_of(path: str) -> list[PortCounts]:
         rows = (row for row in json.loads(world.simulation.ports()) if row["switch"] == path)
-        fields = ("rate_bps", "queue_packets", "rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "refused_packets")
-        return [PortCounts(row["port"], *(row.get(name, 0) for name in fields), drops=row["drops"]) for row in rows]
+        names = ("rate_bps", "queue_packets", "rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "refused_packets")
+        return [
+            PortCounts(port=row["port"], drops=row["drops"], **{name: row.get(name, 0) for name in names})
+            for row in rows
+        ]
 
     monkeypatch.setattr(port_watch, "read_ports", ports_of)
     monkeypatch.setattr(port_watch, "READ_MAX_S", 60.0)

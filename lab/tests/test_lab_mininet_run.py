@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fairlane_controller.state.ask import ask
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.mininet import MininetOptions, run_many
-from fairlane_lab.scenario import Scenario, TcpOptions
+from fairlane_lab.scenario import Control, Scenario, TcpOptions
 from fairlane_topology import state as fl_state
 from test_lab_mininet_plan import RENO, VEGAS, document, scenario
 
@@ -64,3 +66,29 @@ def test_a_run_whose_links_die_is_given_up(tmp_path: Path, monkeypatch: pytest.M
     (problem,) = found
     assert isinstance(problem, RunError)
     assert str(problem) == "cut: in the middle of the run fairlane-switch network was killed by signal 9"
+
+
+@needs_root
+def test_each_network_of_a_batch_has_a_loop_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the runs last, a loop answers for the switches of each network; without it a run has the threshold of its start only."""
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
+    rates_bps = {"slow": 1_000_000, "fast": 4_000_000}
+    runs = [
+        replace(scenario(point=point, topology=document(rate_bps), control=Control("qthresh", "auto")), duration_s=3.0, warmup_s=1.0)
+        for point, rate_bps in rates_bps.items()
+    ]  # fmt: skip
+    found: dict[str, RunResult | RunError] = {}
+    served: dict[str, dict[str, bool]] = {}
+
+    def ask_loops(text: str) -> None:
+        if text == "slow, fast":  # both have begun
+            for network in fl_state.instances():
+                rows = asyncio.run(ask(fl_state.folder(network), {"op": "status"}))
+                served[network] = {row["switch"]: row["connected"] for row in rows}
+
+    options = MininetOptions(first_instance=98, parallel=2)
+    run_many(runs, options, lambda one, result: found.__setitem__(one.point, result), ask_loops)
+    for point in rates_bps:  # a run that a busy machine made void has had its loop all the same
+        result = found[point]
+        assert isinstance(result, RunResult) or "times in a row" in str(result), result
+    assert served == {"98": {"s1": True, "s2": True}, "99": {"s1": True, "s2": True}}

@@ -8,27 +8,24 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairlane_controller.errors import FairlaneError, short
-from fairlane_switch.wire import Direction as Way
-from fairlane_switch.wire import WireClient, WireUnreachableError
+from fairlane_switch.control import ControlError
+from fairlane_switch.link_control import WAYS, effects, make_change, senders, spike_problem
+from fairlane_switch.wire import WireClient
 
-from fairlane_topology.links import Endpoint, Link, LinkChange
+from fairlane_topology.links import Link, LinkChange, LinkEnd
 
 if TYPE_CHECKING:
     from fairlane_topology.network import Network
 
-WAYS: tuple[Way, Way] = ("a_to_b", "b_to_a")
 WIRE_AWAY_S = 15.0
 """How long a change waits for the wire: one that has died is started again."""
 RETRY_S = 0.1
 ROUNDS_CHECKED = 2
 """A rule that repeats itself is checked for its first two times: then all settings have been in force."""
-PortRate = tuple[str, int, int]
-"""(switch, port, bit/s)."""
 
 
 def schedule(changes: Sequence[LinkChange], until_s: float = float("inf")) -> Iterator[tuple[float, LinkChange]]:
@@ -59,116 +56,46 @@ def change_problems(changes: Sequence[LinkChange], links: Sequence[Link]) -> Ite
         for number in range(1 if change.every_s is None else ROUNDS_CHECKED)
     ]
     for _, index in sorted(due):
-        change = changes[index]
-        link = by_name[change.link]
-        for way, sender in _senders(change, link).items():
-            changed = in_force[link.name, way].model_copy(update=_update(change, sender))
+        link = by_name[changes[index].link]
+        todo = effects(changes[index].change, link)
+        for way, sender in senders(link, changes[index].direction).items():
+            changed = in_force[link.name, way].model_copy(update=todo.settings[way])
             in_force[link.name, way] = changed
             problem = changed.problem()
-            if _blocks_port(change, sender) and (changed.rate_bps or changed.trace):
-                why = f"the queue before the wire's own rate or trace ({way}) would go on; allowed: delivery"
-                problem = "spike_blocks", why
+            if sender in todo.port_spikes and (why := spike_problem(way, dict(changed))):
+                problem = "spike_blocks", f"{why}; allowed: delivery"
             if problem:
                 yield index, problem[0], problem[1]
                 return
 
 
-def _senders(change: LinkChange, link: Link) -> dict[Way, Endpoint]:
-    """The directions that it means, with the end that sends in each."""
-    ends: dict[Way, Endpoint] = {"a_to_b": link.a, "b_to_a": link.b}
-    return {way: end for way, end in ends.items() if change.direction in (way, "both")}
-
-
-def _update(change: LinkChange, sender: Endpoint) -> dict[str, Any]:
-    """New values of `Direction`; at a host's end the wire has the rate."""
-    at_host = sender.port == 0 and change.bandwidth_bps is not None
-    return change.options | ({"rate_bps": change.bandwidth_bps} if at_host else {})
-
-
-def _blocks_port(change: LinkChange, sender: Endpoint) -> bool:
-    """Whether its spike stops a switch's port: where a host sends, the wire has the line."""
-    return change.spike_s is not None and change.spike_blocks == "line" and sender.port != 0
-
-
-@dataclass(frozen=True)
-class Effects:
-    """What one change does, by place."""
-
-    wire: tuple[tuple[Way, dict[str, Any]], ...]
-    """(direction, new settings by the wire's names)."""
-    ports: tuple[PortRate, ...]
-    wire_spikes: tuple[Way, ...] = ()
-    """Directions."""
-    port_spikes: tuple[tuple[str, int], ...] = ()
-    """(switch, port)."""
-
-
-def effects(change: LinkChange, link: Link) -> Effects:
-    """What a change does to the wire and to the switch ports at the ends of its link."""
-    senders = _senders(change, link)
-    updates: list[tuple[Way, dict[str, Any]]] = [(way, _update(change, end)) for way, end in senders.items()]
-    if len(updates) == 2 and updates[0][1] == updates[1][1]:
-        updates = [("both", updates[0][1])]
-    spiked: list[Way] = [
-        way for way, end in senders.items() if change.spike_s is not None and not _blocks_port(change, end)
-    ]
-    ends = senders.values()
-    rate_bps = change.bandwidth_bps
-    return Effects(
-        wire=tuple((way, update) for way, update in updates if update),
-        ports=tuple((end.node, end.port, rate_bps) for end in ends if end.port and rate_bps is not None),
-        wire_spikes=("both",) if len(spiked) == 2 else tuple(spiked),
-        port_spikes=tuple((end.node, end.port) for end in ends if _blocks_port(change, end)),
-    )
-
-
-def apply(network: Network, change: LinkChange, frame_bytes: int) -> tuple[PortRate, ...]:
-    """Make one change in a running topology; returns the rates that ports have from now on. The run state has them too.
+def apply(network: Network, change: LinkChange) -> list[tuple[LinkEnd, int]]:
+    """Make one change in a running topology; returns the ports that have another rate from now on, and that, bit/s. The run state has them too.
 
     Raises:
         RuntimeError: with the link, and the words of wire or switch.
     """
-    link = next(link for link in network.topology.links if link.name == change.link)
-    todo = effects(change, link)
-    spike_s = change.spike_s or 0.0
+    made = change.change
     try:
-        for switch, port in todo.port_spikes:
-            network.switches[switch].spike_port(port, spike_s)
-        if todo.wire or todo.wire_spikes or change.outage_s is not None:
-            with WireClient(network.wire_control) as wire:
-                for way, settings in todo.wire:
-                    wire.set(link.name, direction=way, **settings)
-                for way in todo.wire_spikes:
-                    wire.spike(link.name, spike_s * 1e6, direction=way, blocks=change.spike_blocks or "delivery")
-                if change.outage_s is not None:
-                    wire.outage(link.name, change.outage_s * 1e6, direction=change.direction)
-        _set_rates(network, todo.ports, frame_bytes)
+        todo = make_change(made, network.topology.link(change.link), network.wire_control, network)
     except (FairlaneError, RuntimeError) as error:
         raise RuntimeError(f"change of {change.link}: {error}") from error
-    return todo.ports
+    return [(end, made.rate_bps or 0) for end in todo.ports]
 
 
-def restore(network: Network, changes: Iterable[LinkChange], frame_bytes: int) -> None:
+def restore(network: Network, changes: Iterable[LinkChange]) -> None:
     """Put the links that these changes touched back to what the topology says. Raises RuntimeError."""
-    by_name = {link.name: link for link in network.topology.links}
-    changed = [(by_name[change.link], change) for change in changes]
-    specs = network.topology.ports
-    ports = {(switch, port) for link, change in changed for switch, port, _ in effects(change, link).ports}
+    changed = [(network.topology.link(change.link), change.change) for change in changes]
+    ports = {end for link, change in changed for end in effects(change, link).ports}
     try:
         for link in {link.name: link for link, _ in changed if link.is_emulated}.values():
             with WireClient(network.wire_control) as wire:
                 for way in WAYS:
                     wire.set(link.name, direction=way, **getattr(link, way).model_dump())
-        rates = [(switch, port, specs[switch][port].rate_bps or 0) for switch, port in sorted(ports)]
-        _set_rates(network, rates, frame_bytes)
+        for end in sorted(ports, key=str):
+            network.set_rate(end, network.topology.ports[end.node][end.port].rate_bps or 0)
     except (FairlaneError, RuntimeError) as error:
         raise RuntimeError(f"putting links back: {error}") from None
-
-
-def _set_rates(network: Network, rates: Iterable[PortRate], frame_bytes: int) -> None:
-    for switch, port, rate_bps in rates:
-        network.switches[switch].set_port_rate(port, rate_bps, frame_bytes)
-        network.remember_rate(switch, port, rate_bps)
 
 
 def _to_stderr(text: str) -> None:
@@ -182,12 +109,10 @@ class Player:
         self,
         network: Network,
         changes: Sequence[LinkChange],
-        frame_bytes: int,
         report: Callable[[str], None] = _to_stderr,
     ) -> None:
         self._network = network
         self._changes = changes
-        self._frame_bytes = frame_bytes
         self._report = report
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._play, name="changes", daemon=True)
@@ -217,9 +142,10 @@ class Player:
         give_up_s = time.monotonic() + WIRE_AWAY_S
         while True:
             try:
-                apply(self._network, change, self._frame_bytes)
+                apply(self._network, change)
                 return
             except RuntimeError as error:
-                away = isinstance(error.__cause__, WireUnreachableError) and time.monotonic() < give_up_s
+                cause, in_time = error.__cause__, time.monotonic() < give_up_s
+                away = isinstance(cause, ControlError) and cause.is_unreachable and in_time
                 if not away or self._ended.wait(RETRY_S):
                     raise

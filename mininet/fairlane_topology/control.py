@@ -34,7 +34,7 @@ def program_switches(network: Network, switches: Sequence[str] = ()) -> None:
 
 
 def start_loop(network: Network, switches: Sequence[str] = (), *, probes: bool = True) -> Service:
-    """The control loop of a topology, ready when this returns; it ends with the topology.
+    """Start the control loop of a topology, whose `wait_ready` waits until it serves; it ends with the topology.
 
     Args:
         network: the topology that it serves.
@@ -42,7 +42,7 @@ def start_loop(network: Network, switches: Sequence[str] = (), *, probes: bool =
         probes: False: nothing but the hosts' traffic crosses the links.
 
     Raises:
-        RuntimeError: with the end of the loop's log when it does not start.
+        RuntimeError: when it runs; `wait_ready`, with the end of its log, when it does not start.
     """
     ready = network.folder / "loop.ready"
     words = [*_command("run", network=network, switches=switches), "--ready-file", str(ready)]
@@ -54,7 +54,6 @@ def start_loop(network: Network, switches: Sequence[str] = (), *, probes: bool =
     log = network.folder / "log" / "controller.log"
     loop = Service("fairlane run", command, log, ready.exists, LOOP_READY_TIMEOUT_S, ends_with=LOOP_ENDS_WITH)
     network.run(loop)
-    loop.wait_ready()
     return loop
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 from fairlane_controller.documents import is_file
 from fairlane_controller.errors import FairlaneError, short
+from fairlane_controller.state.run_state import LinkEnd as LinkEnd
 from fairlane_controller.units import parse_rate, parse_time
+from fairlane_switch.link_control import Change
 from fairlane_switch.link_model import LinkOptions, LinkSettings
 from fairlane_switch.link_presets import PRESETS
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -27,24 +28,16 @@ CPU_PORT = 510
 _ENDPOINT = re.compile(r"^(h[0-9]{1,4}|s[0-9]{1,4}(?=-p))(?:-p([0-9]{1,3}))?$")
 
 
-@dataclass(frozen=True)
-class Endpoint:
-    """One end of a link: a node and its port (a host's port is 0)."""
-
-    node: str
-    port: int
-
-
-def _endpoint(text: object) -> Endpoint:
+def _endpoint(text: object) -> LinkEnd:
     match = _ENDPOINT.match(text) if isinstance(text, str) else None
     if match is None:
         raise ValueError(f"{short(repr(text))} is not an endpoint; write a host (h1) or a switch port (s1-p3)")
     node, port = match.group(1), match.group(2)
     if node.startswith("h"):
-        return Endpoint(node, 0)
+        return LinkEnd(node, 0)
     if not 1 <= int(port) < CPU_PORT:
         raise ValueError(f"port {port} is out of range; allowed: 1 to {CPU_PORT - 1}")
-    return Endpoint(node, int(port))
+    return LinkEnd(node, int(port))
 
 
 def _with_unit(parse: Callable[[str], float], scale: float) -> BeforeValidator:
@@ -104,14 +97,16 @@ class Direction(LinkOptions):
         return None
 
 
-class LinkSpec(Direction):
-    """A link between two endpoints (`h1`, `s1-p3`); its own values hold for both directions, `a_to_b` and `b_to_a` override them."""
+class Link(Direction):
+    """A link between two endpoints (`h1`, `s1-p3`); its own values hold for both directions, `a_to_b` and `b_to_a` override them. Of a checked topology
+    these two, the MTU, and `emulated` are final.
+    """
 
-    a: Annotated[Endpoint, BeforeValidator(_endpoint)]
-    b: Annotated[Endpoint, BeforeValidator(_endpoint)]
+    a: Annotated[LinkEnd, BeforeValidator(_endpoint)]
+    b: Annotated[LinkEnd, BeforeValidator(_endpoint)]
     bandwidth_bps: Rate = Field(default=0, validation_alias="bandwidth")
     """Rate of the switch ports at its ends, and of the wire in the direction that leaves a host."""
-    mtu: Mtu | None = None
+    mtu: Mtu = 0
     """Longest IP packet on it, bytes. Left out: the host's at one of its ends, else the largest of all hosts'."""
     preset: PresetName | None = None
     """A kind of link (docs/links.md); what stands beside it wins."""
@@ -119,8 +114,8 @@ class LinkSpec(Direction):
     """The wire is there also while it has nothing to do, for changes by command. Switches in one process have it at all their links."""
     capture: bool = False
     """Its frames cross the kernel, where tcpdump sees them, also between two switches in one process."""
-    a_to_b: Direction | None = None
-    b_to_a: Direction | None = None
+    a_to_b: Direction = Direction()
+    b_to_a: Direction = Direction()
 
     @model_validator(mode="before")
     @classmethod
@@ -134,22 +129,35 @@ class LinkSpec(Direction):
         numbers = [_scaled(item, unit) for item, unit in zip(items[2:], (1_000, 1_000_000), strict=False)]
         return dict(zip(("a", "b", "delay", "bandwidth"), [*items[:2], *numbers], strict=False))
 
-    def with_preset(self) -> LinkSpec:
-        """The link with its preset's values where it has none of its own."""
-        if self.preset is None:
-            return self
-        preset = LinkSpec.model_validate({"a": "h0", "b": "h0", **PRESETS[self.preset].link})
-        left_out = preset.model_fields_set - self.model_fields_set
-        return self.model_copy(update={name: getattr(preset, name) for name in left_out})
+    def resolved(self) -> Link:
+        """The link with its preset's values where it has none of its own, and its final directions: a host's wire has the bandwidth as its rate."""
+        values = {name: getattr(self, name) for name in Link.model_fields}
+        if self.preset is not None:
+            preset = Link.model_validate({"a": "h0", "b": "h0", **PRESETS[self.preset].link})
+            values |= {name: getattr(preset, name) for name in preset.model_fields_set - self.model_fields_set}
+        for name, sender in (("a_to_b", self.a), ("b_to_a", self.b)):
+            own = getattr(self, name)
+            way = {key: values[key] for key in Direction.model_fields}
+            way |= {key: getattr(own, key) for key in own.model_fields_set}
+            if sender.port == 0 and not way["rate_bps"]:
+                way["rate_bps"] = values["bandwidth_bps"]
+            values[name] = Direction.model_construct(**way)
+        return self.model_copy(update=values)
 
-    def way(self, sender: Endpoint, own: Direction | None) -> Direction:
-        """The final direction from `sender`; a host's wire has the bandwidth as its rate."""
-        shared = {name: getattr(self, name) for name in Direction.model_fields}
-        given = {name: getattr(own, name) for name in own.model_fields_set} if own is not None else {}
-        way = Direction(**shared).model_copy(update=given)
-        if sender.port == 0 and not way.rate_bps:
-            way = way.model_copy(update={"rate_bps": self.bandwidth_bps})
-        return way
+    @property
+    def name(self) -> str:
+        """The nodes at its ends, `s1-s2`."""
+        return f"{self.a.node}-{self.b.node}"
+
+    @property
+    def at_host(self) -> bool:
+        """Whether a host is at one of its ends."""
+        return 0 in (self.a.port, self.b.port)
+
+    @property
+    def is_emulated(self) -> bool:
+        """Whether the wire is on it."""
+        return self.emulated or not (self.a_to_b.is_plain and self.b_to_a.is_plain)
 
 
 class LinkChange(LinkSettings):
@@ -186,9 +194,10 @@ class LinkChange(LinkSettings):
         return self
 
     @property
-    def options(self) -> dict[str, Any]:
-        """The new settings but the rate, by the names of `LinkOptions`; `trace` None: removed."""
-        given: dict[str, Any] = PRESETS[self.preset].options.model_dump() if self.preset is not None else {}
+    def change(self) -> Change:
+        """What happens, in the wire's names and units."""
+        preset = PRESETS[self.preset] if self.preset is not None else None
+        given: dict[str, Any] = preset.options.model_dump() if preset else {}
         for name in LinkSettings.model_fields:
             value = getattr(self, name)
             if value is not None:
@@ -196,52 +205,9 @@ class LinkChange(LinkSettings):
         if self.trace == NO_TRACE:
             given["trace"] = None
         given.pop("rate_bps", None)
-        return given
-
-    @property
-    def bandwidth_bps(self) -> int | None:
-        """The new rate of what sends into the link; None: stays."""
-        if self.rate_bps is None and self.preset is not None:
-            return PRESETS[self.preset].rate_bps
-        return self.rate_bps
-
-    @property
-    def needs_wire(self) -> bool:
-        """Whether a bare veth pair could not do it (a rate at a host's end left aside)."""
-        return bool(self.options) or self.spike_s is not None or self.outage_s is not None
-
-
-@dataclass(frozen=True)
-class Link:
-    """A checked link; `a_to_b` and `b_to_a` are final."""
-
-    a: Endpoint
-    b: Endpoint
-    a_to_b: Direction
-    b_to_a: Direction
-    bandwidth_bps: int
-    mtu: int
-    """Longest IP packet, bytes: of the interfaces at both ends."""
-    wanted: bool = False
-    """The wire is there whatever it has to do: the file says so, or a change needs it."""
-    preset: str | None = None
-    capture: bool = False
-    """Its frames cross the kernel also between two switches in one process."""
-
-    @property
-    def name(self) -> str:
-        """The nodes at its ends, `s1-s2`."""
-        return f"{self.a.node}-{self.b.node}"
-
-    @property
-    def at_host(self) -> bool:
-        """Whether a host is at one of its ends."""
-        return 0 in (self.a.port, self.b.port)
-
-    @property
-    def is_emulated(self) -> bool:
-        """Whether the wire is on it."""
-        return self.wanted or not (self.a_to_b.is_plain and self.b_to_a.is_plain)
+        rate_bps = preset.rate_bps if preset and self.rate_bps is None else self.rate_bps
+        spike_us, outage_us = (self.spike_s or 0) * 1e6, (self.outage_s or 0) * 1e6
+        return Change(self.direction, given, rate_bps, spike_us, self.spike_blocks or "delivery", outage_us)
 
 
 def with_trace_paths(document: Any, folder: Path) -> Any:

@@ -26,11 +26,11 @@ from fairlane_controller.state.events import write_event
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM, remember_port
 from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import PipelineFiles
+from fairlane_switch.link_control import WAYS
 from fairlane_switch.process import find_binary
 from fairlane_switch.wire import WireClient
 
 from fairlane_topology import state
-from fairlane_topology.changes import WAYS
 from fairlane_topology.emulation import FairlaneMininet
 from fairlane_topology.interfaces import FairlaneLink, HostInterface
 from fairlane_topology.links import NO_TRACE, Link
@@ -38,7 +38,7 @@ from fairlane_topology.nodes import SWITCH_CLASSES, FairlaneHost, P4Switch, Simp
 from fairlane_topology.processes import Service, Supervisor, stop_all
 from fairlane_topology.signals import defer_signals
 from fairlane_topology.state import OwnedProcess
-from fairlane_topology.topology import CPU_PORT, Endpoint, Topology
+from fairlane_topology.topology import CPU_PORT, LinkEnd, Topology
 
 BASE_GRPC_PORT = 50050
 PORTS_PER_INSTANCE = 20
@@ -70,6 +70,9 @@ class NetworkOptions:
     processes: Processes = "one"
     """`one`: embedded switches and links are in one process, and frames between two switches do not cross the kernel.
     `separate`: a process for each switch, as BMv2 has it always, and one for the links."""
+
+    frame_bytes: int = 1514
+    """Length of full frames, the check sequence left aside: BMv2 has queue rates in packets."""
 
     @property
     def name(self) -> str:
@@ -107,6 +110,7 @@ class Network:
         self._process: dict[str, Any] = {"switches": [], "links": [], "traces": traces}
         """Configuration of the process that has the links."""
         self._process_file, self._ready = self.folder / "network.json", self.folder / "network.ready"
+        self._rates_bps: dict[LinkEnd, int] = {}
         self._down: set[str] = set()
         """Switches in one process that were stopped."""
         self.services: dict[str, Service] = {}
@@ -115,7 +119,7 @@ class Network:
         self._interfaces: list[str] = []
         self._owned: dict[str, OwnedProcess] = {}
         """What is written down, by what it is."""
-        self._routes = {name: [asdict(route) for route in topology.routes(name)] for name in topology.switches}
+        self._routes = {name: [route.model_dump() for route in topology.routes(name)] for name in topology.switches}
         self._stopped = True
         """Nothing of ours is there: before `start`, and after `stop`."""
         self._writing = threading.Lock()
@@ -216,11 +220,21 @@ class Network:
         """Write down a process that belongs to this run and ends by itself (a traffic generator), so that `make stop` ends it."""
         self._remember(OwnedProcess.identify_child(pid, what, may_end=True))
 
-    def remember_rate(self, switch: str, port: int, rate_bps: int) -> None:
-        """Write down the rate that a port has from now on: the control plane reads it there."""
+    def rate_bps(self, end: LinkEnd) -> int:
+        """The rate of a port, as it was last set; 0: unlimited."""
+        return self._rates_bps.get(end, self.topology.ports[end.node][end.port].rate_bps or 0)
+
+    def set_rate(self, end: LinkEnd, rate_bps: int) -> None:
+        """Change a port's rate, in the run state too, where the control plane reads it. Raises RuntimeError with the switch's own words."""
+        self.switches[end.node].set_port_rate(end.port, rate_bps)
+        self._rates_bps[end] = rate_bps
         with self._writing:
             if not self._stopped:
-                remember_port(self.folder, switch, port, {"rate_bps": rate_bps})
+                remember_port(self.folder, end.node, end.port, {"rate_bps": rate_bps})
+
+    def spike(self, end: LinkEnd, duration_us: float) -> None:
+        """Let nothing start on a port's line for so long. Raises RuntimeError where the target cannot, and with the switch's own words."""
+        self.switches[end.node].spike_port(end.port, duration_us)
 
     def start_switch(self, name: str) -> None:
         """Start a switch that was stopped; ready, without a program, when this returns. Raises RuntimeError."""
@@ -267,6 +281,7 @@ class Network:
                 self.folder,
                 tls,
                 self.options.seed,
+                self.options.frame_bytes,
             )
             kind = SWITCH_CLASSES[self.options.target]
             switch = self.switches[name] = self.mininet.addSwitch(self.prefix + name, cls=kind, options=options)
@@ -303,7 +318,7 @@ class Network:
             params |= {"cls": FairlaneLink, "mtu": link.mtu, "wire_ends": ends}
             self.mininet.addLink(nodes[link.a.node], nodes[link.b.node], port1=link.a.port, port2=link.b.port, **params)
 
-    def _interface(self, end: Endpoint) -> str:
+    def _interface(self, end: LinkEnd) -> str:
         return f"{self.prefix}{end.node}-eth{end.port}"
 
     def _at_our_switch(self, link: Link) -> bool:
@@ -417,7 +432,7 @@ class Network:
         }
 
     def _port_state(self, switch: str, port: int) -> dict[str, Any]:
-        end = Endpoint(switch, port)
+        end = LinkEnd(switch, port)
         settings = self.topology.ports[switch][port].model_dump(exclude={"settings"})
         return {
             "port": port,

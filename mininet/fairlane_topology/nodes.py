@@ -121,6 +121,8 @@ class SwitchOptions:
     """Folder with the files of `fairlane setup certs`: P4Runtime and gNMI speak mutual TLS."""
     seed: int | None = None
     """Of the embedded switch's `random()`, the run's; None: it draws one."""
+    frame_bytes: int = 1514
+    """Length of the frames for which BMv2's queues get their rate."""
 
     @property
     def control(self) -> Path:
@@ -180,16 +182,16 @@ class P4Switch(Switch):
             disable_offloads(interface)
         return self.command()
 
-    def shape(self, mean_frame_bytes: int) -> None:
+    def shape(self) -> None:
         """Put the ports' rates and queues in force where the process could not be started with them."""
 
-    def set_port_rate(self, port: int, rate_bps: int, mean_frame_bytes: int) -> None:
+    def set_port_rate(self, port: int, rate_bps: int) -> None:
         """Change a port's rate while the switch runs. Raises RuntimeError with the switch's own words."""
         raise NotImplementedError
 
-    def spike_port(self, port: int, duration_s: float) -> None:
+    def spike_port(self, port: int, duration_us: float) -> None:
         """Let nothing start on a port's line for so long. Raises RuntimeError where the target cannot, and with the switch's own words."""
-        del duration_s
+        del duration_us
         raise RuntimeError(
             f'{self.name}: port {port} of {self.target} cannot be stopped for a time; a spike may block "delivery"'
         )
@@ -220,14 +222,13 @@ class EmbeddedSwitch(P4Switch):
         tls = {"cert": "server.pem", "key": "server.key", "client-ca": "ca.pem"}
         return [str(find_binary(self.binary)), *options.arguments(), *self.tls_files("--tls-", tls)]
 
-    def set_port_rate(self, port: int, rate_bps: int, mean_frame_bytes: int) -> None:
+    def set_port_rate(self, port: int, rate_bps: int) -> None:
         """Exact, whatever the frames."""
-        del mean_frame_bytes
         set_port(self.options.control, port, rate_bps=rate_bps)
 
-    def spike_port(self, port: int, duration_s: float) -> None:
+    def spike_port(self, port: int, duration_us: float) -> None:
         """Exact from when the switch gets the request."""
-        spike_port(self.options.control, port, duration_s * 1e6)
+        spike_port(self.options.control, port, duration_us)
 
 
 class SimpleSwitchGrpc(P4Switch):
@@ -250,19 +251,22 @@ class SimpleSwitchGrpc(P4Switch):
         tls = self.tls_files("--grpc-server-", {"cert": "server.pem", "key": "server.key", "cacert": "ca.pem"})
         return [*command, *tls, *(["--grpc-server-ssl", "--grpc-server-with-client-auth"] if tls else [])]
 
-    def shape(self, mean_frame_bytes: int) -> None:
+    def shape(self) -> None:
         """Queue rate in packets per second (all that BMv2 has: right for one frame length only) and depth, over Thrift.
 
         Raises RuntimeError with the command line's own words.
         """
         limited = {port: spec.rate_bps for port, spec in self.options.ports.items() if spec.rate_bps}
-        rates = [_queue_rate(port, rate_bps, mean_frame_bytes) for port, rate_bps in limited.items()]
+        rates = [self._queue_rate(port, rate_bps) for port, rate_bps in limited.items()]
         depths = [f"set_queue_depth {spec.queue_packets} {port}" for port, spec in self.options.ports.items()]
         self._thrift(*rates, *depths)
 
-    def set_port_rate(self, port: int, rate_bps: int, mean_frame_bytes: int) -> None:
+    def set_port_rate(self, port: int, rate_bps: int) -> None:
         """In packets per second: right for one frame length only."""
-        self._thrift(_queue_rate(port, rate_bps, mean_frame_bytes))
+        self._thrift(self._queue_rate(port, rate_bps))
+
+    def _queue_rate(self, port: int, rate_bps: int) -> str:
+        return f"set_queue_rate {max(1, round(rate_bps / 8 / self.options.frame_bytes))} {port}"
 
     def _thrift(self, *lines: str) -> None:
         command = [str(find_binary("simple_switch_CLI")), "--thrift-port", str(self.thrift_port)]
@@ -287,10 +291,6 @@ def not_on_bmv2(spec: PortSpec) -> list[str]:
     plain = PortSpec()
     different = [key for key in SCHEDULING if getattr(spec, key) != getattr(plain, key)]
     return [f"{key} {getattr(spec, key)}" for key in different if key != "queues" or spec.queues > plain.queues]
-
-
-def _queue_rate(port: int, rate_bps: int, mean_frame_bytes: int) -> str:
-    return f"set_queue_rate {max(1, round(rate_bps / 8 / mean_frame_bytes))} {port}"
 
 
 SWITCH_CLASSES: dict[str, type[P4Switch]] = {"embedded": EmbeddedSwitch, "bmv2": SimpleSwitchGrpc}

@@ -31,9 +31,6 @@ from fairlane_topology.signals import Ended, defer_signals, ended_by_signals
 from fairlane_topology.topology import TopologyError, check_settings, load
 from fairlane_topology.variants import apply_variants
 
-FULL_FRAME_BYTES = 1514
-"""Length of the frames for which BMv2's queues get their rate: a sender's default, without the check sequence."""
-
 
 def options() -> argparse.Namespace:
     """Parse the command line."""
@@ -113,10 +110,12 @@ def run(chosen: argparse.Namespace) -> None:
                 program_switches(network, [] if everything else some)
             for name in names:
                 if name in runtimes or name in ours:
-                    network.switches[name].shape(FULL_FRAME_BYTES)
+                    network.switches[name].shape()
 
         program(list(network.switches))
-        loop = start_loop(network, ours if runtimes else []) if ours and loaded.control else None
+        if ours and loaded.control:
+            loop = start_loop(network, ours if runtimes else [])
+            loop.wait_ready()
         # A loop that runs restores its switches by itself.
         network.supervise(lambda names: program([n for n in names if n not in ours or loop is None or loop.is_over]))
         hosts, switches = counted(len(network.hosts), "host"), counted(len(network.switches), "switch")
@@ -128,7 +127,7 @@ def run(chosen: argparse.Namespace) -> None:
             commands = ("status", *loaded.first_commands, "link list")
             print(f"try in another terminal: {' · '.join(f'fairlane {command}' for command in commands)}")
         if topology.changes:
-            stack.enter_context(Player(network, topology.changes, FULL_FRAME_BYTES))
+            stack.enter_context(Player(network, topology.changes))
             print(f"played from now on: {counted(len(topology.changes), 'change')} of links; see fairlane link list")
         FairlaneCLI(network, lambda name: program([name]), script=str(chosen.script) if chosen.script else None)
 

@@ -11,21 +11,23 @@ from __future__ import annotations
 import ipaddress
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fairlane_controller.documents import DocumentError, parse_json
 from fairlane_controller.errors import short
 from fairlane_controller.problems import allowed_keys
+from fairlane_controller.state.run_state import RouteState
+from fairlane_switch.link_control import WAYS, effects
 from fairlane_switch.link_presets import PRESETS
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from fairlane_topology.changes import change_problems
 from fairlane_topology.links import CPU_PORT as CPU_PORT
-from fairlane_topology.links import Endpoint as Endpoint
 from fairlane_topology.links import Link as Link
-from fairlane_topology.links import LinkChange, LinkSpec, Mtu, Rate, Strict, with_trace_paths
+from fairlane_topology.links import LinkChange, Mtu, Rate, Strict, with_trace_paths
+from fairlane_topology.links import LinkEnd as LinkEnd
 
 DEFAULT_QUEUE_PACKETS = 1000
 DEFAULT_MTU = 1500
@@ -100,19 +102,10 @@ class SwitchSpec(Strict):
 class _File(Strict):
     hosts: dict[Annotated[str, Field(pattern=r"^h[0-9]{1,4}$")], HostSpec]
     switches: dict[Annotated[str, Field(pattern=r"^s[0-9]{1,4}$")], SwitchSpec]
-    links: list[LinkSpec]
+    links: list[Link]
     changes: list[LinkChange] = Field(default_factory=list[LinkChange])
     name: str = ""
     description: str = ""
-
-
-@dataclass(frozen=True)
-class Route:
-    """One forwarding entry of a switch: destination prefix, next port, and the MAC address to write."""
-
-    prefix: str
-    port: int
-    mac: str
 
 
 @dataclass(frozen=True)
@@ -136,6 +129,10 @@ class Topology:
         """The host's IPv4 address, without prefix length."""
         return str(ipaddress.ip_interface(self.hosts[host].ip).ip)
 
+    def link(self, name: str) -> Link:
+        """The first link of that name."""
+        return next(link for link in self.links if link.name == name)
+
     def neighbours(self, node: str) -> Iterator[tuple[int, str]]:
         """(own port, other node) of each link at `node`."""
         for link in self.links:
@@ -155,16 +152,20 @@ class Topology:
         """What a port says for the program of its switch."""
         return {"far_side": port in self.far_side_ports(switch), **self.ports[switch][port].settings}
 
-    def routes(self, switch: str) -> list[Route]:
+    def routes(self, switch: str) -> list[RouteState]:
         """A route to every host by the fewest hops; ties go to the lower port."""
-        routes: list[Route] = []
+        routes: list[RouteState] = []
         for host, spec in self.hosts.items():
             port = self.next_port(switch, host)
             if port is None:
                 continue
-            routes.append(Route(f"{self.address(host)}/32", port, self.mac(host)))
+            routes.append(RouteState.model_construct(prefix=f"{self.address(host)}/32", port=port, mac=self.mac(host)))
             if spec.ipv6:
-                routes.append(Route(f"{ipaddress.ip_interface(spec.ipv6).ip}/128", port, self.mac(host)))
+                routes.append(
+                    RouteState.model_construct(
+                        prefix=f"{ipaddress.ip_interface(spec.ipv6).ip}/128", port=port, mac=self.mac(host)
+                    )
+                )
         return routes
 
     def next_port(self, switch: str, host: str) -> int | None:
@@ -228,10 +229,13 @@ def check(document: Any, origin: str = "topology") -> Topology:
         links = _with_mtus([_link(spec, f"/links/{index}", file) for index, spec in enumerate(file.links)], file)
         ports = _ports(file, links)
         changes = _changes(file, links)
-        needed = {change.link for change in changes if change.needs_wire}
-        changed = {change.link for change in changes}
+        done = [(change.link, change.change) for change in changes]
         links = [
-            replace(link, wanted=link.wanted or link.name in (changed if link.at_host else needed)) for link in links
+            _with(
+                link,
+                emulated=link.emulated or any(effects(one, link).needs_wire for name, one in done if name == link.name),
+            )
+            for link in links
         ]
         topology = Topology(origin, file.hosts, file.switches, tuple(links), ports, changes)
         for name in file.hosts:
@@ -265,18 +269,22 @@ def validate(model: type[Any], document: Any, origin: str, pointer: str) -> Any:
         raise TopologyError(f"{origin}: {text}") from None
 
 
-def _link(spec: LinkSpec, where: str, file: _File) -> Link:
-    spec = spec.with_preset()
-    for key, end in (("a", spec.a), ("b", spec.b)):
+def _with(link: Link, **values: Any) -> Link:
+    return link.model_copy(update=values)
+
+
+def _link(given: Link, where: str, file: _File) -> Link:
+    link = given.resolved()
+    for key, end in (("a", link.a), ("b", link.b)):
         known = file.hosts if end.port == 0 else file.switches
         if end.node not in known:
             there = ", ".join(sorted(known)) or "none"
             raise TopologyError(f"{where}/{key}: there is no {end.node}; there are {there}")
-    ways = spec.way(spec.a, spec.a_to_b), spec.way(spec.b, spec.b_to_a)
-    for name, way, own in zip(("a_to_b", "b_to_a"), ways, (spec.a_to_b, spec.b_to_a), strict=True):
-        if problem := way.problem():
-            raise TopologyError(f"{where if own is None else f'{where}/{name}'}/{problem[0]}: {problem[1]}")
-    return Link(spec.a, spec.b, *ways, spec.bandwidth_bps, spec.mtu or 0, spec.emulated, spec.preset, spec.capture)
+    for way in WAYS:
+        if problem := getattr(link, way).problem():
+            own = f"/{way}" if way in given.model_fields_set else ""
+            raise TopologyError(f"{where}{own}/{problem[0]}: {problem[1]}")
+    return link
 
 
 def _changes(file: _File, links: Sequence[Link]) -> tuple[LinkChange, ...]:
@@ -304,8 +312,8 @@ def _with_mtus(links: Sequence[Link], file: _File) -> list[Link]:
                 raise TopologyError(
                     f"/links/{index}/mtu: {link.mtu}, but /hosts/{end.node}/mtu is {own}; one of them is enough"
                 )
-            link = replace(link, mtu=link.mtu or own or 0)
-        final.append(replace(link, mtu=link.mtu or DEFAULT_MTU) if link.at_host else link)
+            link = _with(link, mtu=link.mtu or own or 0)
+        final.append(_with(link, mtu=link.mtu or DEFAULT_MTU) if link.at_host else link)
     largest = max((link.mtu for link in final if link.at_host), default=DEFAULT_MTU)
     for index, link in enumerate(final):
         if not link.at_host and 0 < link.mtu < largest:
@@ -313,7 +321,7 @@ def _with_mtus(links: Sequence[Link], file: _File) -> list[Link]:
                 f"/links/{index}/mtu: {link.mtu} is below a host's {largest}: longer packets would be lost; "
                 f"allowed: {largest} to 9000, or leave it out"
             )
-    return [replace(link, mtu=link.mtu or largest) for link in final]
+    return [_with(link, mtu=link.mtu or largest) for link in final]
 
 
 def _ports(file: _File, links: Sequence[Link]) -> dict[str, dict[int, PortSpec]]:

@@ -23,7 +23,7 @@ def switch(monkeypatch: pytest.MonkeyPatch) -> nodes.SimpleSwitchGrpc:
     monkeypatch.setattr(nodes, "find_binary", binary)
     made = object.__new__(nodes.SimpleSwitchGrpc)
     ports = {1: PortSpec(rate_bps=2_000_000, queue_packets=50), 2: PortSpec(rate_bps=0)}
-    made.options = nodes.SwitchOptions("s1", 3, "127.0.0.1:50051", ports, Path("state"), Path("pem"))
+    made.options = nodes.SwitchOptions("s1", 3, "127.0.0.1:50051", ports, Path("state"), Path("pem"), frame_bytes=1250)
     made.intfs = {0: "lo", 1: "s1-eth1", 2: "s1-eth2"}
     made.name = "s1"
     return made
@@ -47,9 +47,9 @@ def test_its_queues_are_limited_in_packets(switch: nodes.SimpleSwitchGrpc, monke
         return SimpleNamespace(returncode=0, stdout="Error: no such port" if "9" in input else "", stderr="")
 
     monkeypatch.setattr(subprocess, "run", run)
-    switch.shape(1250)
+    switch.shape()
     assert given == ["set_queue_rate 200 1\nset_queue_depth 50 1\nset_queue_depth 1000 2\n"]
     with pytest.raises(RuntimeError, match=r"s1: /bin/simple_switch_CLI .*: Error: no such port"):
-        switch.set_port_rate(9, 1_000_000, 1250)
+        switch.set_port_rate(9, 1_000_000)
     with pytest.raises(RuntimeError, match='a spike may block "delivery"'):
-        switch.spike_port(1, 5.0)
+        switch.spike_port(1, 5e6)

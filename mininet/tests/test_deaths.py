@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 from cli_session import Session, processes, sessions, wait_until
-from fairlane_switch.wire import WireClient, WireUnreachableError
+from fairlane_switch.control import ControlError
+from fairlane_switch.wire import WireClient
 from fairlane_topology import state as fl_state
 from fairlane_topology.state import OwnedProcess, namespace_members
 
@@ -62,7 +63,7 @@ def delay_us(link: str) -> float | None:
     try:
         with WireClient(fl_state.folder(INSTANCE) / "wire.sock") as wire:
             return next(one.a_to_b.delay_us for one in wire.links() if one.name == link)
-    except WireUnreachableError:
+    except ControlError:
         return None
 
 

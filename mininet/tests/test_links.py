@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from fairlane_controller.errors import ErrorCode
+from fairlane_switch.control import ControlError
+from fairlane_switch.link_control import Effects, effects
 from fairlane_switch.link_presets import PRESETS
-from fairlane_switch.wire import LinkOptions, WireError, WireUnreachableError
+from fairlane_switch.wire import LinkOptions
 from fairlane_topology import changes as fl_changes
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import Direction, LinkChange
@@ -90,33 +93,39 @@ def test_a_schedule_ends_where_it_shall_and_keeps_the_order_of_the_file() -> Non
 def test_effects_are_the_ports_rates_and_the_wires_settings() -> None:
     links = fl_topology.check(document({"delay": "1ms"})).links
     change = LinkChange(at_s=0, link="s1-s2", rate_bps=500_000, delay_ms=60, ge_enter=0.01, trace="none")
-    done = fl_changes.effects(change, links[1])
-    assert done.ports == (("s1", 2, 500_000), ("s2", 1, 500_000))
-    assert done.wire == (("both", {"delay_us": 60_000, "ge_enter": 0.01, "trace": None}),)
+    done = effects(change.change, links[1])
+    assert (list(map(str, done.ports)), change.change.rate_bps) == (["s1-p2", "s2-p1"], 500_000)
+    assert done.wire == [("both", {"delay_us": 60_000, "ge_enter": 0.01, "trace": None})]
     one_way = LinkChange(at_s=0, link="s1-s2", direction="b_to_a", rate_bps=500_000)
-    assert fl_changes.effects(one_way, links[1]) == fl_changes.Effects((), (("s2", 1, 500_000),))
+    one = effects(one_way.change, links[1])
+    assert (one.wire, list(map(str, one.ports)), one.needs_wire) == ([], ["s2-p1"], False)
     # At a host's end there is no switch port: the wire has the rate of that direction.
     at_host = LinkChange(at_s=0, link="h1-s1", rate_bps=500_000)
-    assert fl_changes.effects(at_host, links[0]) == fl_changes.Effects(
-        (("a_to_b", {"rate_bps": 500_000}),), (("s1", 1, 500_000),)
-    )
-    preset = fl_changes.effects(LinkChange(at_s=0, link="s1-s2", preset="wifi", ge_loss=0.9), links[1])
+    access = effects(at_host.change, links[0])
+    assert access.wire == [("a_to_b", {"rate_bps": 500_000})]
+    assert (list(map(str, access.ports)), access.needs_wire) == (["s1-p1"], True)
+    wifi = LinkChange(at_s=0, link="s1-s2", preset="wifi", ge_loss=0.9).change
+    preset = effects(wifi, links[1])
     assert dict(preset.wire)["both"]["ge_loss"] == 0.9
     assert dict(preset.wire)["both"]["delay_us"] == 3_000
-    assert preset.ports[0] == ("s1", 2, 20_000_000)
+    assert (str(preset.ports[0]), wifi.rate_bps) == ("s1-p2", 20_000_000)
 
 
 def test_a_spike_blocks_the_wire_or_the_line_of_what_sends() -> None:
-    def told(link: fl_topology.Link, **values: Any) -> fl_changes.Effects:
-        return fl_changes.effects(LinkChange(at_s=1, link=link.name, spike_s=5, **values), link)
+    def told(link: fl_topology.Link, **values: Any) -> Effects:
+        return effects(LinkChange(at_s=1, link=link.name, spike_s=5, **values).change, link)
 
     between, access = fl_topology.check(document()).links[1], fl_topology.check(document()).links[0]
     assert told(between).wire_spikes == ("both",)
     assert told(between, direction="b_to_a").wire_spikes == ("b_to_a",)
     blocked = told(between, spike_blocks="line")
-    assert (blocked.wire_spikes, blocked.port_spikes) == ((), (("s1", 2), ("s2", 1)))
+    assert (blocked.wire_spikes, list(map(str, blocked.port_spikes)), blocked.needs_wire) == (
+        (),
+        ["s1-p2", "s2-p1"],
+        False,
+    )
     blocked = told(access, spike_blocks="line")
-    assert (blocked.wire_spikes, blocked.port_spikes) == (("a_to_b",), (("s1", 1),))
+    assert (blocked.wire_spikes, list(map(str, blocked.port_spikes))) == (("a_to_b",), ["s1-p1"])
 
 
 def test_a_link_that_changes_is_emulated_from_the_start() -> None:
@@ -206,9 +215,9 @@ def test_bad_links_and_changes_say_what_where_and_what_is_allowed(
 @pytest.mark.parametrize(
     ("problem", "attempts", "said"),
     [
-        (WireUnreachableError(Path("wire.sock"), "refused"), 3, []),  # it has died, and was started again
+        (ControlError(ErrorCode.SWITCH_UNREACHABLE, "refused"), 3, []),  # it has died, and was started again
         (
-            WireError({"op": "set"}, "no such link"),
+            ControlError(ErrorCode.REFUSED, "set: no such link"),
             1,
             ["error: at 0 s: change of s1-s2: set: no such link; no further changes"],
         ),
@@ -221,7 +230,7 @@ def test_a_change_waits_for_a_wire_that_is_away(
     told: list[str] = []
     done = threading.Event()
 
-    def apply(_network: object, change: LinkChange, _frame_bytes: int) -> None:
+    def apply(_network: object, change: LinkChange) -> None:
         made.append(change.link)
         if len(made) < 3:
             raise RuntimeError(f"change of {change.link}: {problem}") from problem
@@ -233,6 +242,6 @@ def test_a_change_waits_for_a_wire_that_is_away(
 
     monkeypatch.setattr(fl_changes, "apply", apply)
     change = LinkChange(at_s=0, link="s1-s2", delay_ms=1)
-    with fl_changes.Player(cast("Network", None), [change], 1514, tell):
+    with fl_changes.Player(cast("Network", None), [change], tell):
         assert done.wait(10)
     assert (len(made), told) == (attempts, said)

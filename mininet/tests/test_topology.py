@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fairlane_controller.state.run_state import RouteState
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import Direction
 from fairlane_topology.nodes import not_on_bmv2, port_options
-from fairlane_topology.topology import PortSpec, Route, Topology, TopologyError
+from fairlane_topology.topology import PortSpec, Topology, TopologyError
 
 HERE = Path(__file__).parents[1]
 TUTORIAL: dict[str, Any] = {
@@ -54,8 +55,8 @@ def test_tutorial_file_is_understood() -> None:
 def test_routes_are_shortest_paths_to_every_host() -> None:
     topology = fl_topology.check(TUTORIAL)
     assert topology.routes("s1") == [
-        Route("10.0.1.1/32", 1, "08:00:00:00:01:11"),
-        Route("10.0.2.2/32", 2, "08:00:00:00:02:22"),
+        RouteState(prefix="10.0.1.1/32", port=1, mac="08:00:00:00:01:11"),
+        RouteState(prefix="10.0.2.2/32", port=2, mac="08:00:00:00:02:22"),
     ]
     assert [route.port for route in topology.routes("s2")] == [2, 1]
 
@@ -135,7 +136,7 @@ def way_delay_us(topology: Topology, sender: str, receiver: str) -> float:
         if node in topology.switches:
             index = list(topology.hosts).index(receiver)
             port = topology.routes(node)[index].port
-        link = next(link for link in topology.links if fl_topology.Endpoint(node, port) in (link.a, link.b))
+        link = next(link for link in topology.links if fl_topology.LinkEnd(node, port) in (link.a, link.b))
         forward = link.a.node == node
         total += (link.a_to_b if forward else link.b_to_a).delay_us
         node = link.b.node if forward else link.a.node

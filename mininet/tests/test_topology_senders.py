@@ -24,7 +24,7 @@ def _way(topology: fl_topology.Topology, source: str, target: str) -> Iterator[D
             link = next(link for link in topology.links if at in (link.a.node, link.b.node))
         else:
             port = next(route.port for route in topology.routes(at) if route.mac == topology.mac(target))
-            link = next(link for link in topology.links if fl_topology.Endpoint(at, port) in (link.a, link.b))
+            link = next(link for link in topology.links if fl_topology.LinkEnd(at, port) in (link.a, link.b))
         forward = link.a.node == at
         yield link.a_to_b if forward else link.b_to_a
         at = link.b.node if forward else link.a.node

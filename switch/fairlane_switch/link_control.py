@@ -1,240 +1,238 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links of a running topology: what they are now, and changes by command, of the wire and of the switch ports at their ends, all or nothing."""
+"""What a change of a link does, to the wire and to the switch ports at its ends, and how it is made in a running topology: all or nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, get_args
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, get_args
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.state.run_state import LinkEnd, LinkState, RunState, remember_port
 
-from fairlane_switch.port_control import PortControlError, read_ports, set_port, spike_port
-from fairlane_switch.running import LinkEnd, RunningError, RunningLink, RunningTopology
-from fairlane_switch.wire import (
-    Direction,
-    LinkOptions,
-    LinkStats,
-    SpikeBlocks,
-    WireClient,
-    WireError,
-    WireUnreachableError,
-)
+from fairlane_switch.port_control import read_ports, set_port, spike_port
+from fairlane_switch.wire import Direction, SpikeBlocks, WireClient
 
-WAYS: tuple[Direction, Direction] = ("a_to_b", "b_to_a")
-DIRECTIONS: tuple[str, ...] = get_args(Direction)
-SPIKE_BLOCKS: tuple[str, ...] = get_args(SpikeBlocks)
-RATE_BPS_MAX = 400_000_000_000
+Way = Literal["a_to_b", "b_to_a"]
+WAYS: tuple[Way, Way] = get_args(Way)
+
+
+class Ends(Protocol):
+    """A link as far as a change goes by it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def a(self) -> LinkEnd: ...
+    @property
+    def b(self) -> LinkEnd: ...
+
+
+class Ports(Protocol):
+    """The switch ports of a running topology. All raise RuntimeError or FairlaneError."""
+
+    def rate_bps(self, end: LinkEnd) -> int:
+        """The rate of a port; 0: unlimited."""
+        ...
+
+    def set_rate(self, end: LinkEnd, rate_bps: int) -> None:
+        """Change it; the run state, which the control plane goes by, has it too."""
+        ...
+
+    def spike(self, end: LinkEnd, duration_us: float) -> None:
+        """Let nothing start on the port's line for so long."""
+        ...
 
 
 @dataclass(frozen=True)
-class WayNow:
-    """One direction of a link as it is now."""
+class Change:
+    """What happens to a link at an instant."""
 
-    source: LinkEnd
-    target: LinkEnd
-    port_rate_bps: int | None
-    """Of the switch port that sends into it; 0: unlimited, None: a host sends into it."""
-    options: LinkOptions | None
-    """None: a bare veth pair."""
-    spike_left_us: float = 0
-    outage_left_us: float = 0
+    direction: Direction = "both"
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """New values of `LinkOptions`, the rate left aside."""
+    rate_bps: int | None = None
+    """Of what sends into the link: a switch's port, or the wire's own where a host sends."""
+    spike_us: float = 0
+    """A delay spike of so long …"""
+    spike_blocks: SpikeBlocks = "delivery"
+    """… and what it blocks; `line`: that of what sends into the link."""
+    outage_us: float = 0
 
 
 @dataclass(frozen=True)
-class LinkNow:
-    """A link as it is now."""
+class Effects:
+    """What a change does, by place."""
 
-    link: RunningLink
-    ways: tuple[WayNow, WayNow]
+    settings: dict[Way, dict[str, Any]]
+    """Of the wire, those that are new."""
+    ports: tuple[LinkEnd, ...]
+    """Those that get its rate."""
+    wire_spikes: tuple[Direction, ...]
+    port_spikes: tuple[LinkEnd, ...]
+    is_outage: bool
 
+    @property
+    def wire(self) -> list[tuple[Direction, dict[str, Any]]]:
+        """(direction, new settings): once for both where they are the same."""
+        forth, back = (self.settings.get(way) for way in WAYS)
+        found: dict[Direction, dict[str, Any]] = {"both": forth} if forth and forth == back else {**self.settings}
+        return [(direction, settings) for direction, settings in found.items() if settings]
 
-def _failed(error: Exception) -> RunningError:
-    gone = isinstance(error, WireUnreachableError) or str(error).startswith("no switch answers")
-    return RunningError(ErrorCode.SWITCH_UNREACHABLE.value if gone else "refused", str(error))
-
-
-def read_links(running: RunningTopology) -> list[LinkNow]:
-    """All links, in the order of the topology file. Raises RunningError."""
-    rates = _port_rates(running)
-    told: dict[str, dict[str, Any]] = {}
-    if any(link.emulated for link in running.links):
-        try:
-            with WireClient(running.wire) as wire:
-                told = {entry["name"]: entry for entry in wire.request({"op": "get"})["links"]}
-        except (WireError, WireUnreachableError) as error:
-            raise _failed(error) from error
-    return [LinkNow(link, _ways(link, told.get(link.name), rates)) for link in running.links]
-
-
-def _ways(
-    link: RunningLink, told: dict[str, Any] | None, rates: Mapping[tuple[str, int], int]
-) -> tuple[WayNow, WayNow]:
-    def one(way: str, source: LinkEnd, target: LinkEnd) -> WayNow:
-        rate_bps = rates.get((source.node, source.port)) if source.port else None
-        if told is None:
-            return WayNow(source, target, rate_bps, None)
-        left = told[f"{way}_state"]
-        options = LinkOptions(**told[way])
-        return WayNow(source, target, rate_bps, options, left["spike_left_us"], left["outage_left_us"])
-
-    return one("a_to_b", link.a, link.b), one("b_to_a", link.b, link.a)
+    @property
+    def needs_wire(self) -> bool:
+        """Whether a bare veth pair could not do it."""
+        return bool(self.wire or self.wire_spikes or self.is_outage)
 
 
-def _port_rates(running: RunningTopology) -> dict[tuple[str, int], int]:
-    """Of all switch ports; on a target that cannot be asked, as it was started."""
-    if running.target != "embedded":
-        return running.port_rates
-    try:
-        return {
-            (switch, port.port): port.rate_bps for switch, path in running.switches.items() for port in read_ports(path)
-        }
-    except PortControlError as error:
-        raise _failed(error) from error
+def senders(link: Ends, direction: Direction) -> dict[Way, LinkEnd]:
+    """The directions that are meant, with the end that sends in each."""
+    ends: dict[Way, LinkEnd] = {"a_to_b": link.a, "b_to_a": link.b}
+    return {way: end for way, end in ends.items() if direction in (way, "both")}
 
 
-def read_stats(running: RunningTopology, link: RunningLink) -> LinkStats | None:
-    """Counts of a link; None for one without the wire. Raises RunningError."""
-    if not link.emulated:
+def effects(change: Change, link: Ends) -> Effects:
+    """What a change does to the wire and to the switch ports at the ends of its link."""
+    ends, rate_bps = senders(link, change.direction), change.rate_bps
+    of_wire = {} if rate_bps is None else {"rate_bps": rate_bps}
+    by_port = [end for end in ends.values() if change.spike_us and change.spike_blocks == "line" and end.port]
+    spiked: list[Direction] = [way for way, end in ends.items() if change.spike_us and end not in by_port]
+    return Effects(
+        settings={way: {**change.settings, **({} if end.port else of_wire)} for way, end in ends.items()},
+        ports=tuple(end for end in ends.values() if end.port and rate_bps is not None),
+        wire_spikes=("both",) if len(spiked) == 2 else tuple(spiked),
+        port_spikes=tuple(by_port),
+        is_outage=change.outage_us > 0,
+    )
+
+
+def spike_problem(way: Way, settings: Mapping[str, Any]) -> str | None:
+    """Why a spike at a switch's port does not block the line of a direction; None where it does."""
+    if not (settings.get("rate_bps") or settings.get("trace")):
         return None
-    try:
-        with WireClient(running.wire) as wire:
-            return wire.stats()[link.name]
-    except (WireError, WireUnreachableError) as error:
-        raise _failed(error) from error
+    return f"the queue before the wire's own rate or trace ({way}) would go on"
 
 
-def _ends(link: RunningLink, direction: str) -> list[tuple[Direction, LinkEnd]]:
-    """(way, the end that sends into it) of the directions that are meant."""
-    return [(way, link.a if way == "a_to_b" else link.b) for way in WAYS if direction in (way, "both")]
+def make_change(change: Change, link: Ends, wire: Path, ports: Ports) -> Effects:
+    """Make a change now; what of it was done is taken back where the rest is refused, but for spikes and outages.
 
+    Args:
+        change: what is to happen.
+        link: to this link.
+        wire: control socket of the process that has the links.
+        ports: the switches' ports.
 
-def need_wire(link: RunningLink) -> None:
-    """Raises RunningError when there is only a veth pair."""
-    if not link.emulated:
-        raise RunningError(
-            "refused",
-            f'{link.name} is a bare veth pair: give it a delay or "emulated": true in the topology file to change it',
-        )
+    Returns:
+        What it did.
 
-
-def change_link(
-    running: RunningTopology, link: RunningLink, direction: str, settings: Mapping[str, Any], rate_bps: int | None
-) -> None:
-    """Change settings of the wire and the rate of what sends into the link: all of it, or nothing. Raises RunningError.
-
-    The run state has the new rates too, as `fairlane ports set` does it.
+    Raises:
+        RuntimeError, FairlaneError: with the words of wire or switch.
     """
-    if rate_bps is not None and not 1_000 <= rate_bps <= RATE_BPS_MAX and rate_bps != 0:
-        raise RunningError(
-            "out_of_range", f"rate {rate_bps} bit/s is out of range; allowed: 1000 to {RATE_BPS_MAX}, or 0 (unlimited)"
-        )
-    by_way = {way: dict(settings) for way, _ in _ends(link, direction)}
-    ports: list[LinkEnd] = []
-    if rate_bps is not None:
-        for way, end in _ends(link, direction):
-            if end.port:
-                ports.append(end)
-            else:
-                by_way[way]["rate_bps"] = rate_bps
-    if ports and running.target != "embedded":
-        raise RunningError("refused", f"the rate of a port of {running.target} is not set by this command")
-    by_way = {way: values for way, values in by_way.items() if values}
-    if by_way:
-        need_wire(link)
-    before = _port_rates(running) if ports else {}
-    try:
-        undo = _set_wire(running, link, by_way)
-        done: list[LinkEnd] = []
-        try:
-            for end in ports:
-                set_port(running.switches[end.node], end.port, rate_bps=rate_bps)
-                done.append(end)
-            for end in ports:
-                _remember(running, end, rate_bps or 0)
-        except (PortControlError, FairlaneError):
-            for end in done:
-                with suppress(PortControlError):
-                    set_port(running.switches[end.node], end.port, rate_bps=before[end.node, end.port])
-                with suppress(FairlaneError):
-                    _remember(running, end, before[end.node, end.port])
-            with suppress(WireError, WireUnreachableError):
-                _set_wire(running, link, undo)
-            raise
-    except FairlaneError as error:
-        raise RunningError(error.code.value, error.message) from error
-    except (WireError, WireUnreachableError, PortControlError) as error:
-        raise _failed(error) from error
+    todo = effects(change, link)
+    with ExitStack() as open_sockets, ExitStack() as undo:
+        for end in todo.port_spikes:
+            ports.spike(end, change.spike_us)
+        if todo.needs_wire:
+            client = open_sockets.enter_context(WireClient(wire))
+            told = read_wire(client)[link.name] if todo.wire else {}
+            for direction, values in todo.wire:
+                client.set(link.name, direction=direction, **values)
+                for way in senders(link, direction):
+                    before = {key: told[way].get(key) for key in values}
+                    undo.callback(_quietly, client.set, link.name, direction=way, **before)
+            for way in todo.wire_spikes:
+                client.spike(link.name, change.spike_us, direction=way, blocks=change.spike_blocks)
+            if change.outage_us:
+                client.outage(link.name, change.outage_us, direction=change.direction)
+        for end in todo.ports:
+            undo.callback(_quietly, ports.set_rate, end, ports.rate_bps(end))
+            ports.set_rate(end, change.rate_bps or 0)
+        undo.pop_all()
+    return todo
 
 
-def _remember(running: RunningTopology, end: LinkEnd, rate_bps: int) -> None:
-    """Put a port's new rate into the run state, which the control plane goes by. Raises FairlaneError."""
-    from fairlane_controller.state.run_state import remember_port
-
-    remember_port(running.folder, end.node, end.port, {"rate_bps": rate_bps})
+def _quietly(work: Callable[..., None], *arguments: Any, **named: Any) -> None:
+    with suppress(RuntimeError, FairlaneError):
+        work(*arguments, **named)
 
 
-def _set_wire(
-    running: RunningTopology, link: RunningLink, by_way: Mapping[str, Mapping[str, Any]]
-) -> dict[str, dict[str, Any]]:
-    """Set each direction; the first refusal puts the other one back. Returns what was there before."""
-    if not by_way:
-        return {}
-    with WireClient(running.wire) as wire:
-        told = next(entry for entry in wire.request({"op": "get"})["links"] if entry["name"] == link.name)
-        before = {way: {key: told[way].get(key) for key in values} for way, values in by_way.items()}
-        done: list[str] = []
-        try:
-            for way, values in by_way.items():
-                wire.request({"op": "set", "link": link.name, "direction": way, **values})
-                done.append(way)
-        except WireError:
-            for way in done:
-                wire.request({"op": "set", "link": link.name, "direction": way, **before[way]})
-            raise
-    return before
+def read_wire(client: WireClient) -> dict[str, dict[str, Any]]:
+    """What the wire says of its links, by name: settings by direction, and `a_to_b_state`."""
+    return {entry["name"]: entry for entry in client.request({"op": "get"})["links"]}
 
 
-def spike_link(
-    running: RunningTopology, link: RunningLink, direction: Direction, duration_us: float, blocks: SpikeBlocks
-) -> None:
-    """A delay spike. One that blocks the line stops the switch's port, or the wire's line where a host sends. Raises RunningError."""
-    if blocks == "delivery":
-        _ask_wire(running, link, lambda wire: wire.spike(link.name, duration_us, direction=direction))
-        return
-    ends = _ends(link, direction)
-    now = next(now for now in read_links(running) if now.link.name == link.name)
-    for way, end in ends:
-        options = now.ways[WAYS.index(way)].options
-        why = None
-        if end.port and running.target != "embedded":
-            why = f"a port of {running.target} cannot be stopped for a time"
-        elif end.port and options is not None and (options.rate_bps or options.trace):
-            why = f"the queue before the wire's own rate or trace ({way}) would go on"
-        if why is not None:
-            raise RunningError("refused", f"{why}; allowed: --blocks delivery")
-    for way, end in ends:
-        if not end.port:
-            _ask_wire(
-                running, link, lambda wire, way=way: wire.spike(link.name, duration_us, direction=way, blocks=blocks)
-            )
-            continue
-        try:
-            spike_port(running.switches[end.node], end.port, duration_us)
-        except PortControlError as error:
-            raise _failed(error) from error
+class RunningPorts:
+    """The ports of a topology that another process has started."""
+
+    def __init__(self, run: RunState) -> None:
+        self._run = run
+
+    def rates_bps(self) -> dict[LinkEnd, int]:
+        """Of all ports; on a target that cannot be asked, as the run state has them."""
+        if self._run.target != "embedded":
+            rates = ((switch, port.port, int(port.rate_bps)) for switch in self._run.switches for port in switch.ports)
+        else:
+            asked = ((switch, read_ports(switch.control)) for switch in self._run.switches)
+            rates = ((switch, port.port, port.rate_bps) for switch, found in asked for port in found)
+        return {LinkEnd(switch.name, port): rate_bps for switch, port, rate_bps in rates}
+
+    def rate_bps(self, end: LinkEnd) -> int:
+        """The rate of a port; 0: unlimited."""
+        return self.rates_bps()[end]
+
+    def set_rate(self, end: LinkEnd, rate_bps: int) -> None:
+        """Change it, in the run state too."""
+        set_port(self._run.switch(end.node).control, end.port, rate_bps=rate_bps)
+        remember_port(self._run.folder, end.node, end.port, {"rate_bps": rate_bps})
+
+    def spike(self, end: LinkEnd, duration_us: float) -> None:
+        """Let nothing start on the port's line for so long."""
+        spike_port(self._run.switch(end.node).control, end.port, duration_us)
 
 
-def cut_link(running: RunningTopology, link: RunningLink, direction: Direction, duration_us: float) -> None:
-    """An outage. Raises RunningError."""
-    _ask_wire(running, link, lambda wire: wire.outage(link.name, duration_us, direction=direction))
+def read_links(run: RunState) -> list[dict[str, Any]]:
+    """All links as they are now, in the order of the topology file, as `fairlane link list --json` prints them: `settings` is None for a bare
+    veth pair, `port_rate_bps` where a host sends, and 0 unlimited. Raises FairlaneError.
+    """
+    rates, told = RunningPorts(run).rates_bps(), dict[str, Any]()
+    if any(link.emulated for link in run.links):
+        with WireClient(run.wire) as client:
+            told = read_wire(client)
+
+    def now(link: LinkState, way: Way, source: LinkEnd) -> dict[str, Any]:
+        entry = told.get(link.name, {})
+        left = entry.get(f"{way}_state", {"spike_left_us": 0, "outage_left_us": 0})
+        target = link.b if way == "a_to_b" else link.a
+        place = {"from": str(source), "to": str(target), "port_rate_bps": rates.get(source)}
+        return {**place, "settings": entry.get(way), **{key: left[key] for key in ("spike_left_us", "outage_left_us")}}
+
+    return [
+        link.model_dump(include={"name", "emulated", "preset"})
+        | {way: now(link, way, end) for way, end in senders(link, "both").items()}
+        for link in run.links
+    ]
 
 
-def _ask_wire(running: RunningTopology, link: RunningLink, ask: Callable[[WireClient], None]) -> None:
-    need_wire(link)
-    try:
-        with WireClient(running.wire) as wire:
-            ask(wire)
-    except (WireError, WireUnreachableError) as error:
-        raise _failed(error) from error
+def read_link(run: RunState, name: str) -> dict[str, Any]:
+    """One of them. Raises FairlaneError."""
+    return next(now for now in read_links(run) if now["name"] == name)
+
+
+def change_link(run: RunState, link: LinkState, change: Change) -> None:
+    """Make a change in a topology that another process has started. Raises FairlaneError."""
+    todo = effects(change, link)
+    if todo.ports and run.target != "embedded":
+        raise FairlaneError(ErrorCode.REFUSED, f"the rate of a port of {run.target} is not set by this command")
+    if todo.port_spikes:
+        now, ends = read_link(run, link.name), senders(link, change.direction).items()
+        whys = [spike_problem(way, now[way]["settings"] or {}) for way, end in ends if end in todo.port_spikes]
+        if run.target != "embedded":
+            whys = [f"a port of {run.target} cannot be stopped for a time"]
+        if why := next(filter(None, whys), None):
+            raise FairlaneError(ErrorCode.REFUSED, f"{why}; allowed: --blocks delivery")
+    if todo.needs_wire and not link.emulated:
+        allowed = 'give it a delay or "emulated": true in the topology file to change it'
+        raise FairlaneError(ErrorCode.REFUSED, f"{link.name} is a bare veth pair: {allowed}")
+    make_change(change, link, run.wire, RunningPorts(run))

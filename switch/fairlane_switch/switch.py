@@ -4,50 +4,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
+from fairlane_switch.port_control import PortSettings
 from fairlane_switch.process import ManagedProcess, find_binary
 
 READY = "fairlane-switch: ready"
 
 
 @dataclass(frozen=True)
-class PortOptions:
-    """One port of a switch: its interface, and what its queues hold."""
+class PortOptions(PortSettings):
+    """One port of a switch: its interface, and its settings."""
 
     port: int
     """Port number, 0 to 510."""
     interface: str
     """Linux interface of the port, in the namespace that the switch runs in."""
-    rate_bps: int = 0
-    """Rate in bit/s on the line; 0 is unlimited."""
-    link_layer: str | None = None
-    """What a frame takes on the line: none (its bytes), ethernet or atm; None: the switch's default (none)."""
-    scheduler: str | None = None
-    """strict (the larger queue first), wrr, drr or calendar; None: the switch's default (strict)."""
-    queues: int | None = None
-    """Number of queues; None: the switch's default (8)."""
-    queue_packets: int | None = None
-    """Packets that may wait in each queue; None: the switch's default (1000)."""
-    queue_bytes: int | None = None
-    """Bytes that may wait in each queue; None: no limit."""
-    queue_cells: int | None = None
-    """Cells (docs/switch.md) that may wait in each queue; None: no limit."""
-    port_packets: int | None = None
-    """Packets that may wait in all queues together; None: no limit."""
-    port_bytes: int | None = None
-    """Bytes that may wait in all queues together; None: no limit."""
-    port_cells: int | None = None
-    """Cells that may wait in all queues together; None: no limit."""
 
     def arguments(self) -> list[str]:
         """The port's part of the command line."""
-        names = ("link_layer", "scheduler", "queues", "queue_packets", "queue_bytes", "queue_cells")
-        limits = ("port_packets", "port_bytes", "port_cells")
-        keys = {"rate": self.rate_bps or None, **{name: getattr(self, name) for name in (*names, *limits)}}
-        set_keys = ",".join(f"{key}={value}" for key, value in keys.items() if value is not None)
-        return ["-i", f"{self.port}@{self.interface}", *(["--port", f"{self.port}:{set_keys}"] if set_keys else [])]
+        values = {one.name: getattr(self, one.name) for one in fields(PortSettings)}
+        values = {"rate": values.pop("rate_bps") or None, **values}
+        settings = ",".join(f"{key}={value}" for key, value in values.items() if value is not None)
+        return ["-i", f"{self.port}@{self.interface}", *(["--port", f"{self.port}:{settings}"] if settings else [])]
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,15 @@ with start_wire([WireLink("s1-s2", "w0a", "w0b", LinkOptions(delay_us=5000))], f
 from __future__ import annotations
 
 import json
-import socket
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 
-from fairlane_controller.state.files import reason
+from pydantic import TypeAdapter
 
+from fairlane_switch.control import ControlClient
 from fairlane_switch.link_model import LinkOptions as LinkOptions
 from fairlane_switch.process import ManagedProcess, find_binary
 
@@ -119,86 +118,20 @@ class LinkStats:
     b_to_a: DirectionStats
 
 
-class WireError(RuntimeError):
-    """The wire refused a request, and has changed nothing. `request` is what was asked, `reason` its own words."""
-
-    def __init__(self, request: dict[str, Any], reason: str) -> None:
-        self.request = request
-        self.reason = reason
-        super().__init__(f"{request['op']}: {reason}")
+_STATS = TypeAdapter(LinkStats)
+"""Keys that a newer wire adds are left out, those that an older one has not keep their default."""
 
 
-class WireUnreachableError(RuntimeError):
-    """Nobody answers at the control socket `path`."""
+class WireClient(ControlClient):
+    """A connection to the control socket of the process that has the links."""
 
-    def __init__(self, path: Path, reason: str) -> None:
-        self.path = path
-        super().__init__(f"no wire answers at {path}: {reason}")
-
-
-class WireClient:
-    """A connection to a wire's control socket; made anew when the wire has ended it, as it does with those that are idle."""
-
-    def __init__(self, path: Path, timeout_s: float = 5.0) -> None:
-        """Connect. Raises WireUnreachableError; every later request may raise it too, when the wire is gone."""
-        self.path = path
-        self._timeout_s = timeout_s
-        self._connect()
-
-    def _connect(self) -> None:
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(self._timeout_s)
-        try:
-            self._socket.connect(str(self.path))
-        except OSError as error:
-            self._socket.close()
-            raise WireUnreachableError(self.path, reason(error)) from error
-        self._answers = self._socket.makefile("rb")
-
-    def close(self) -> None:
-        """Disconnect."""
-        self._answers.close()
-        self._socket.close()
-
-    def __enter__(self) -> WireClient:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def request(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Send one request and return its answer. Raises WireError when it is refused."""
-        text = json.dumps(request).encode() + b"\n"
-        try:
-            line = self._exchange(text)
-            if not line:  # the connection had ended before: nothing was carried out
-                self.close()
-                self._connect()
-                line = self._exchange(text)
-        except OSError as error:
-            raise WireUnreachableError(self.path, str(error) or type(error).__name__) from error
-        if not line:
-            raise WireUnreachableError(self.path, "it has closed the connection")
-        answer = json.loads(line)
-        if not answer["ok"]:
-            raise WireError(request, answer["error"])
-        return answer
-
-    def _exchange(self, text: bytes) -> bytes:
-        """The line that answers; empty when the other end has closed the connection."""
-        try:
-            self._socket.sendall(text)
-            return self._answers.readline()
-        except ConnectionError:
-            return b""
+    who = "wire"
 
     def set(self, link: str, *, direction: Direction = "both", **settings: Any) -> None:
         """Change what is given of `LinkOptions`, from now on; frames on their way are not lost. `trace=None` removes the trace.
 
         Raises:
-            WireError: nothing is changed then.
+            ControlError: nothing is changed then.
         """
         self.request({"op": "set", "link": link, "direction": direction, **settings})
 
@@ -219,22 +152,7 @@ class WireClient:
 
     def stats(self) -> dict[str, LinkStats]:
         """Counts of all links, by name."""
-        links = self.request({"op": "stats"})["links"]
-        return {
-            link["name"]: LinkStats(
-                name=link["name"],
-                a=_decode(EndStats, link["a"]),
-                b=_decode(EndStats, link["b"]),
-                a_to_b=_decode(DirectionStats, link["a_to_b"]),
-                b_to_a=_decode(DirectionStats, link["b_to_a"]),
-            )
-            for link in links
-        }
-
-
-def _decode(kind: type[Any], values: dict[str, Any]) -> Any:
-    """A dataclass from a mapping; keys that a newer wire adds are left out, those that an older one has not keep their default."""
-    return kind(**{one.name: values[one.name] for one in fields(kind) if one.name in values})
+        return {link["name"]: _STATS.validate_python(link) for link in self.request({"op": "stats"})["links"]}
 
 
 @dataclass
@@ -253,9 +171,7 @@ class Wire:
     def __enter__(self) -> Wire:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 

@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shlex
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fairlane_controller.cli.main import main
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.run_state import PORTS, read_topology, write_topology
 from fairlane_controller.state.store import Store
@@ -22,7 +25,7 @@ from fairlane_switch.link_commands import app
 from fairlane_switch.link_presets import PRESETS
 from fairlane_switch.units import format_us
 from fairlane_switch.wire import DirectionStats, EndStats, LinkOptions
-from typer.testing import CliRunner
+from typer.main import get_command
 
 Request = dict[str, Any]
 
@@ -89,6 +92,7 @@ class Topology:
         switches = [
             {
                 "name": name,
+                "grpc": "127.0.0.1:1",
                 "control": str(self.folder / f"{name}.sock"),
                 "ports": [{"port": port, "rate_bps": rate} for (switch, port), rate in self.rates.items() if switch == name],
             }
@@ -131,7 +135,7 @@ class Topology:
                 return {"ok": True}
             case "stats":
                 way = dict.fromkeys((field.name for field in fields(DirectionStats)), 7)
-                end = dict.fromkeys((field.name for field in fields(EndStats)), 0)
+                end = {**dict.fromkeys((field.name for field in fields(EndStats)), 0), "interface": "w0a"}
                 names = dict.fromkeys(name for name, _ in self.settings)
                 return {
                     "ok": True,
@@ -162,9 +166,11 @@ def topology(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Topolo
 
 
 def call(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == code, result.output
-    return result.output
+    said = io.StringIO()
+    with redirect_stdout(said), redirect_stderr(said), pytest.raises(SystemExit) as ended:
+        main(["link", *arguments])
+    assert ended.value.code == code, said.getvalue()
+    return said.getvalue()
 
 
 def test_list_shows_every_link_both_ways_and_who_limits_the_rate(topology: Topology) -> None:
@@ -343,6 +349,18 @@ def test_every_command_of_the_docs_works(topology: Topology) -> None:
     assert {words[0] for words in commands} == {"list", "show", "set", "spike", "outage"}
     for words in commands:
         call(*words)
+
+
+def test_every_declared_setting_has_the_option_that_people_know() -> None:
+    words = "delay jitter jitter-distribution reorder keep-order rate loss ber errors-in spare-retransmissions hit-retransmissions queue-packets ge-enter ge-leave ge-loss ge-ber trace"
+    command: Any = get_command(app)
+    options = command.commands["set"].params
+    names = {name for one in options for name in (*one.opts, *one.secondary_opts) if name.startswith("--")}
+    assert names == {f"--{word}" for word in (*words.split(), "direction", "preset", "state", "json")}
+    assert set(LinkOptions.model_fields) < {one.name for one in options}
+    helped = {one.name: one.help for one in options}
+    assert "At most 60 s" in helped["delay_us"]
+    assert "1 to 1,000,000" in helped["queue_packets"]
 
 
 def test_the_table_of_the_docs_is_that_of_the_code() -> None:

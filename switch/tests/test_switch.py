@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fairlane_switch.control import ControlError
 from fairlane_switch.port_control import (
-    PortChange,
-    PortControlError,
     QueueUsage,
     read_drops,
     read_packets,
@@ -201,15 +200,15 @@ def test_a_running_ports_options_and_usage_are_read_and_changed(net: Net, tmp_pa
         assert port.queues_waiting == (QueueUsage(queue=0, weight=1, packets=10, bytes=2000, cells=50),)
         assert dict(port.drops) == {"port_full": 9} == read_drops(control)
         for bad, words in (
-            (PortChange(scheduler="fifo"), 'scheduler "fifo" is unknown; allowed: strict, wrr, drr, calendar, fq'),
-            (PortChange(link_layer="ip"), 'link_layer "ip" is unknown; allowed: none, ethernet, atm'),
-            (PortChange(rate_bps=1, queues=15), "15 queues are fewer than its 16"),
-            (PortChange(rate_bps=1, port_cells=0), "a port capacity of 0 cells would drop everything"),
+            ({"scheduler": "fifo"}, 'scheduler "fifo" is unknown; allowed: strict, wrr, drr, calendar, fq'),
+            ({"link_layer": "ip"}, 'link_layer "ip" is unknown; allowed: none, ethernet, atm'),
+            ({"rate_bps": 1, "queues": 15}, "15 queues are fewer than its 16"),
+            ({"rate_bps": 1, "port_cells": 0}, "a port capacity of 0 cells would drop everything"),
         ):
-            with pytest.raises(PortControlError, match=words):
-                set_port(control, 2, change=bad)
-        change = PortChange(rate_bps=100_000_000, scheduler="drr", link_layer="ethernet", queues=4096)
-        assert set_port(control, 2, change=change).scheduler == "drr"
+            with pytest.raises(ControlError, match=words):
+                set_port(control, 2, **bad)
+        change = {"rate_bps": 100_000_000, "scheduler": "drr", "link_layer": "ethernet", "queues": 4096}
+        assert set_port(control, 2, **change).scheduler == "drr"
         assert numbers(b, 11) == list(range(11))
         wait_until(lambda: read_ports(control)[1].tx_packets == 11, "all that waited has left")
 

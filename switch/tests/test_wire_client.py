@@ -9,7 +9,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from fairlane_switch.wire import WireClient, WireUnreachableError
+from fairlane_switch.control import ControlError
+from fairlane_switch.wire import WireClient
 
 
 def test_a_connection_that_was_idle_for_too_long_is_made_anew(tmp_path: Path) -> None:
@@ -33,7 +34,7 @@ def test_a_connection_that_was_idle_for_too_long_is_made_anew(tmp_path: Path) ->
         with WireClient(path) as wire:
             assert wire.links() == []
             assert wire.stats() == {}
-            with pytest.raises(WireUnreachableError, match="it has closed the connection"):
+            with pytest.raises(ControlError, match="it has closed the connection"):
                 wire.links()
         thread.join(10)
     assert asked == ["get", "stats"]

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from fairlane_controller.errors import bad_input, out_of_range
-from fairlane_controller.units import parse_count, parse_time
+from fairlane_controller.units import parse_time
 
 _PLACE = re.compile(r"(?P<switch>[A-Za-z_][A-Za-z0-9_.-]*):(?P<port>[A-Za-z0-9_.-]+)")
 
@@ -34,12 +34,6 @@ def time_option(name: str, *letters: str, help: str, at_least: float = 0.0, at_m
         return Seconds(seconds)
 
     return typer.Option(name, *letters, help=help, metavar="TIME", parser=parse)
-
-
-def queue_packets_option(help: str) -> Any:
-    """`--queue-packets`: how many packets may wait in a queue."""
-    name = "--queue-packets"
-    return typer.Option(name, help=help, metavar="PACKETS", parser=lambda text: parse_count(text, "packets", name))
 
 
 @dataclass(frozen=True)

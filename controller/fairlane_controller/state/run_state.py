@@ -7,11 +7,12 @@ import ipaddress
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from fairlane_controller.documents import is_file
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, find_by_name, unknown_name
@@ -114,6 +115,8 @@ class SwitchState(_Model):
     json_file: Path | None = Field(default=None, alias="json")
     "The compiled program (BMv2 JSON)."
     p4info: Path | None = None
+    control: Path = Path()
+    "Control socket of the embedded switch."
     ports: tuple[PortState, ...] = ()
     routes: tuple[RouteState, ...] = ()
 
@@ -124,6 +127,30 @@ class SwitchState(_Model):
 
 DEFAULT_PROGRAM: str = import_module("fairlane_controller.programs").DEFAULT
 """What switches run when nothing says another: the folder of the programs says which."""
+
+
+@dataclass(frozen=True)
+class LinkEnd:
+    """One end of a link: a node and its port; 0 at a host."""
+
+    node: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.node}-p{self.port}" if self.port else self.node
+
+
+class LinkState(_Model):
+    """A link."""
+
+    name: str
+    "The nodes at its ends: `s1-s2`."
+    a: LinkEnd
+    b: LinkEnd
+    emulated: bool = False
+    "Whether the wire is on it; else it is a bare veth pair."
+    preset: str | None = None
+    "The kind of link that it is by the topology's file."
 
 
 class HostState(_Model):
@@ -143,6 +170,9 @@ class RunState(_Model):
     target: str = "embedded"
     program: str = DEFAULT_PROGRAM
     switches: tuple[SwitchState, ...] = ()
+    links: tuple[LinkState, ...] = ()
+    wire: Path = Field(default=Path(), validation_alias=AliasPath("wire", "control"))
+    "Control socket of the process that has the links."
     processes: tuple[OwnedProcess, ...] = Field(default=(), alias="pids")
     folder: Path = Path()
     "The folder of the state file."

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from fairlane_controller.documents import is_file
+from fairlane_switch.link_control import effects
 from fairlane_topology import changes as fl_changes
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import TOPOLOGIES
@@ -99,15 +100,12 @@ def with_wire(topology: Resolved, changes: Sequence[ChangeSpec]) -> Document:
     """The document, with the wire on links that only changes need it for."""
     links = [
         {**link, "emulated": True}
-        if not read.is_emulated and any(change.link == read.name and _needs_wire(change, read) for change in changes)
+        if not read.is_emulated
+        and any(change.link == read.name and effects(change.change, read).needs_wire for change in changes)
         else link
         for link, read in zip(topology.document["links"], topology.checked.links, strict=True)
     ]
     return {**topology.document, "links": links}
-
-
-def _needs_wire(change: ChangeSpec, link: fl_topology.Link) -> bool:
-    return change.needs_wire or 0 in (link.a.port, link.b.port)
 
 
 @lru_cache(maxsize=64)

@@ -2,7 +2,7 @@
 """The Mininet runner: scenarios as real runs of real Linux senders, several topologies side by side.
 
 Scenarios with the same topology use one running network, one after the other. As many networks as `MininetOptions`
-allows run side by side as a batch, all served by one control loop, and go round by round: each begins its next scenario
+allows run side by side as a batch, each with a control loop of its own, and go round by round: each begins its next scenario
 at the same time, so that no network starts or stops while another measures.
 """
 
@@ -12,6 +12,7 @@ import platform
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,7 +87,7 @@ def run_many(
         report: Called with what happens.
 
     Raises:
-        RuntimeError: The control loop ended in the middle of a run.
+        RuntimeError: A control loop ended in the middle of a run.
 
     """
     void_in_a_row = 0
@@ -163,21 +164,30 @@ class _Batch:
         instances = self.stack.enter_context(claimed_instances(len(self.groups), first, INSTANCE_MAX))
         beds = [self._start(group, instance) for group, instance in zip(self.groups, instances, strict=True)]
         self.report("programming the switches")
-        for bed in beds:
-            fl_control.program_switches(bed.network)
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(fl_control.program_switches, [bed.network for bed in beds]))
         for bed in beds:
             bed.shape()
         probes = any(job.scenario.control.probes for group in self.groups for job in group.jobs)
         for bed in (each for each in beds if each.part.has_loop):
             self.loops.append(fl_control.start_loop(bed.network, probes=probes))
             self.stack.callback(self.loops[-1].stop)
+        for loop in self.loops:
+            loop.wait_ready()
         self._facts = {id(bed): describe_bed(bed) for bed in beds}
         return beds
 
     def _start(self, group: Group, instance: int) -> Bed:
         chosen = self.options
-        options = NetworkOptions(instance, chosen.target, group.program, group.seed, processes=chosen.processes)
-        bed = Bed(group.document, options, group.frame_bytes)
+        options = NetworkOptions(
+            instance,
+            chosen.target,
+            group.program,
+            group.seed,
+            processes=chosen.processes,
+            frame_bytes=group.frame_bytes,
+        )
+        bed = Bed(group.document, options)
         self.report(f"starting network {instance}")
         self.stack.callback(bed.stop)
         bed.start()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from fairlane_topology import changes as fl_changes
+from fairlane_switch.link_control import effects
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import Direction, LinkChange
 from fairlane_topology.topology import PortKey, managed_ports
@@ -224,7 +224,7 @@ def _port(number: int, spec: fl_topology.PortSpec) -> dict[str, Any]:
     return {"port": number, "rate_bps": spec.rate_bps or 0, "queue_packets": spec.queue_packets, **given}
 
 
-def _end(end: fl_topology.Endpoint) -> dict[str, Any]:
+def _end(end: fl_topology.LinkEnd) -> dict[str, Any]:
     return {"node": end.node} if end.port == 0 else {"node": end.node, "port": end.port}
 
 
@@ -235,17 +235,17 @@ def _direction(way: Direction) -> dict[str, Any]:
 def _parts(at_s: float, change: LinkChange, topology: fl_topology.Topology) -> Iterable[dict[str, Any]]:
     """The simulator's changes: of the link itself, and of the rate of what sends into it."""
     link = next(link for link in topology.links if link.name == change.link)
-    todo, spike = fl_changes.effects(change, link), {"spike_ns": _ns(change.spike_s or 0.0)}
+    todo, spike = effects(change.change, link), {"spike_ns": _ns(change.spike_s or 0.0)}
     of_link: list[tuple[str, dict[str, Any]]] = [(way, {"set": _in_ns(values)}) for way, values in todo.wire]
     blocks = {} if change.spike_blocks is None else {"spike_blocks": change.spike_blocks}
     of_link += [(way, spike | blocks) for way in todo.wire_spikes]
     if change.outage_s is not None:
         of_link.append((change.direction, {"outage_ns": _ns(change.outage_s)}))
     # a switch port's queue belongs to the switch
-    of_ports = [(switch, port, {"rate_bps": rate_bps}) for switch, port, rate_bps in todo.ports]
-    of_ports += [(switch, port, spike) for switch, port in todo.port_spikes]
+    of_ports = [(end, {"rate_bps": change.change.rate_bps}) for end in todo.ports]
+    of_ports += [(end, spike) for end in todo.port_spikes]
     yield from ({"at_ns": _ns(at_s), "link": link.name, "direction": way, **part} for way, part in of_link)
-    yield from ({"at_ns": _ns(at_s), "switch": switch, "port": port, **part} for switch, port, part in of_ports)
+    yield from ({"at_ns": _ns(at_s), "switch": end.node, "port": end.port, **part} for end, part in of_ports)
 
 
 def rate_steps(config: SimConfig, switch: str, port: int) -> list[tuple[float, float]]:

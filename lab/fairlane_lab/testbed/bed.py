@@ -85,9 +85,7 @@ class Bed:
         self,
         document: Mapping[str, Any],
         options: fl_net.NetworkOptions,
-        frame_bytes: int,
     ) -> None:
-        """`frame_bytes` is the length of full frames: BMv2 has queue rates in packets."""
         topology = fl_topology.check(document, str(document.get("name") or "topology"))
         self.network = fl_net.Network(topology, options)
         self.target = options.target
@@ -96,7 +94,6 @@ class Bed:
         self.plans: Sequence[ControlPlan] = ()
         "What is in force, for the program's part."
         self.addresses = {name: topology.address(name) for name in topology.hosts}
-        self._frame_bytes = frame_bytes
         self._lease: loader.Lease | None = None
         self._settings: HostSettings | None = None
         self._running: Running | None = None
@@ -116,7 +113,7 @@ class Bed:
     def shape(self) -> None:
         """Put rates and queues in force on a target that takes them only once its program is loaded (BMv2)."""
         for switch in self.network.switches.values():
-            switch.shape(self._frame_bytes)
+            switch.shape()
 
     def stop(self) -> None:
         """Remove everything, also in the middle of a run."""
@@ -134,13 +131,13 @@ class Bed:
         if running is not None:
             _stop(running.processes.values())
 
-    def change_link(self, change: LinkChange) -> tuple[tuple[str, int, int], ...]:
-        """Make a change of a link now; returns the (switch, port, bit/s) that have new rates. Raises RuntimeError."""
-        return fl_changes.apply(self.network, change, self._frame_bytes)
+    def change_link(self, change: LinkChange) -> list[tuple[PortKey, int]]:
+        """Make a change of a link now; returns the ports that have new rates, and these, bit/s. Raises RuntimeError."""
+        return [((end.node, end.port), rate_bps) for end, rate_bps in fl_changes.apply(self.network, change)]
 
     def restore_links(self, changes: Sequence[LinkChange]) -> None:
         """Put what these changes touched back to what the topology says. Raises RuntimeError."""
-        fl_changes.restore(self.network, changes, self._frame_bytes)
+        fl_changes.restore(self.network, changes)
 
     def endpoint(self, switch: str) -> Endpoint:
         """P4Runtime of a switch."""

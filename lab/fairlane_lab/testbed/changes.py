@@ -45,7 +45,7 @@ class Changes:
                 raise RunError(f"at {at_s:g} s: {error}") from None
             now_s = time.monotonic() - self._zero_s
             self.over_s = max(self.over_s, self._zero_s + now_s + max(change.spike_s or 0.0, change.outage_s or 0.0))
-            self.rates += [(now_s, (switch, port), rate_bps) for switch, port, rate_bps in ports]
+            self.rates += [(now_s, port, rate_bps) for port, rate_bps in ports]
 
     def undo(self) -> None:
         """Put links and ports back to what the topology says, for the next run. Raises RunError."""

@@ -16,7 +16,8 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.ask import ask
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.reading import BatchReading
-from fairlane_switch.port_control import PortControlError, read_ports
+from fairlane_switch.control import ControlError
+from fairlane_switch.port_control import read_ports
 from fairlane_topology.topology import PortKey
 
 from fairlane_lab.programs.part import LOOK_PERIOD_S, program_drops
@@ -161,7 +162,7 @@ class PortWatch:
         name, began_s = client.endpoint.name, time.monotonic()
         try:
             ports = read_ports(self._bed.network.switches[name].options.control)
-        except PortControlError as error:
+        except ControlError as error:
             raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, str(error)) from None
         at_s = self._instant(began_s)
         for port in ports:
