@@ -13,6 +13,7 @@ link's at every end from the start: switch and wire read it when they open an in
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +96,14 @@ def disable_offloads(interface: str, node: Any = None) -> None:
     state = run(["ethtool", "-k", interface], node)
     if on := [name for name in CHECKED if f"{name}: on" in state]:
         raise RuntimeError(f"{interface}: these offloads stay on: {', '.join(on)}")
+
+
+def receive_on(cpus: Collection[int], interface: str, node: Any) -> None:
+    """Let these processors do the receiving at a node's interface (Receive Packet Steering, Linux's networking/scaling.rst).
+
+    Without it the one that sends into the veth pair does it, which is the packet thread's. Raises RuntimeError as `run`.
+    """
+    mask = sum(1 << cpu for cpu in cpus)
+    words = [f"{mask >> 32 * i & 0xFFFFFFFF:08x}" for i in reversed(range(max(cpus) // 32 + 1))]
+    command = f"for queue in /sys/class/net/{interface}/queues/rx-*; do echo {','.join(words)} > $queue/rps_cpus || exit; done"
+    run(["sh", "-c", command], node)

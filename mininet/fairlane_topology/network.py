@@ -32,7 +32,7 @@ from fairlane_switch.wire import WireClient
 
 from fairlane_topology import state
 from fairlane_topology.emulation import FairlaneMininet
-from fairlane_topology.interfaces import FairlaneLink, HostInterface
+from fairlane_topology.interfaces import FairlaneLink, HostInterface, receive_on
 from fairlane_topology.links import NO_TRACE, Link
 from fairlane_topology.nodes import SWITCH_CLASSES, FairlaneHost, P4Switch, SimpleSwitchGrpc, SwitchOptions
 from fairlane_topology.processes import Service, Supervisor, stop_all
@@ -78,6 +78,12 @@ class NetworkOptions:
     def name(self) -> str:
         """Of the instance, as the run state has it."""
         return str(self.instance)
+
+    @property
+    def packet_cpu(self) -> int | None:
+        """The processor of the packet thread of switches in one process; None: there is no other one for the hosts."""
+        cpus = sorted(os.sched_getaffinity(0))
+        return cpus[-1 - self.instance % len(cpus)] if self.in_one_process and len(cpus) > 1 else None
 
     @property
     def in_one_process(self) -> bool:
@@ -149,6 +155,8 @@ class Network:
             self.mininet.build()
             for name, host in self.hosts.items():
                 host.prepare(self.topology.hosts[name], self._routed_peers(name))
+                if self.options.packet_cpu is not None:
+                    receive_on(os.sched_getaffinity(0) - {self.options.packet_cpu}, "eth0", host)
             self._start_processes()
             self._write()
         except BaseException:
@@ -358,9 +366,11 @@ class Network:
         self._process["switches"] = [{"name": name, "arguments": switch.prepare()[1:]} for name, switch in ours]
         self._write_process()
         self._ready.unlink(missing_ok=True)
-        files = {"--config": self._process_file, "--control": self.wire_control, "--ready-file": self._ready}
-        words = [str(word) for option in files.items() for word in option]
-        return [str(find_binary("fairlane-switch")), "network", *words, "--seed", str(self.options.seed)]
+        options = {"--config": self._process_file, "--control": self.wire_control, "--ready-file": self._ready}
+        options |= {"--seed": self.options.seed}
+        if self.options.packet_cpu is not None:
+            options |= {"--cpu": self.options.packet_cpu}
+        return [str(find_binary("fairlane-switch")), "network", *(str(word) for one in options.items() for word in one)]
 
     def _write_process(self) -> None:
         self._process_file.write_text(json.dumps(self._process, indent=1) + "\n")

@@ -75,6 +75,13 @@ def test_packets_between_switches_do_not_cross_the_kernel_and_users_find_what_th
     do = session.do
     assert [what for what in processes(INSTANCE) if "fairlane-switch" in what] == ["fairlane-switch network"]
     assert not Path(f"/sys/class/net/n{INSTANCE}w0a").exists()
+    # The packet thread has a processor of its own, where there is a second one; hosts receive on the others.
+    tasks = Path(f"/proc/{processes(INSTANCE)['fairlane-switch network'].pid}/task").iterdir()
+    threads = {(task / "comm").read_text().strip(): int(task.name) for task in tasks}
+    every, own = os.sched_getaffinity(0), os.sched_getaffinity(threads["packets"])
+    others = every - own if len(every) > 1 else set()
+    steering = do(f"{H2} cat /sys/class/net/eth0/queues/rx-0/rps_cpus").strip().replace(",", "")
+    assert (int(steering, 16), len(own)) == (sum(1 << cpu for cpu in others), 1)
     before = [frames(name) for name in (f"{S1}-eth1", f"{S1}-eth2", f"{S2}-eth1", f"{S2}-eth2")]
     assert "0% dropped" in do("pingall 5")
     assert 10.0 <= round_trip_ms(session) < 30.0
