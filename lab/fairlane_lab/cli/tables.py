@@ -26,11 +26,12 @@ _OPEN = "yellow"
 
 def show_summary(summary: Mapping[str, Any], folder: Path) -> None:
     """Result table, verdicts, and whether it is complete."""
-    from fairlane_lab.report import result_table
+    from fairlane_lab.report.run_folder import RunFolder
+    from fairlane_lab.report.tables import result_table
 
     if not summary["points"]:
         return
-    console.print(result_table(summary, folder))
+    console.print(result_table([RunFolder(folder, summary)]))
     for line in verdict_lines(summary["verdicts"]):
         console.print(line, soft_wrap=True, highlight=False)
     if not summary["complete"]:

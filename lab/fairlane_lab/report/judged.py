@@ -16,8 +16,7 @@ from fairlane_lab.definition.judging import Expectation
 from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.report import labels
 from fairlane_lab.report.archive import open_measured
-from fairlane_lab.report.run_folder import Measured, gather
-from fairlane_lab.results.summary import read_rows, summary_of
+from fairlane_lab.report.run_folder import Measured
 
 NOT_RUN = "not run"
 STATES = ("not met", NOT_RUN, "too few by design", "undecided", "met")
@@ -268,18 +267,6 @@ def _answer_to(claim: Claim, runtime: str, judged: Sequence[Judged]) -> Answer:
 
 
 def judge_archive(data: Path) -> list[Judged]:
-    """The bounds of the claims' experiments, by the archive. Raises RunFolderError, ExperimentError."""
+    """The bounds of the claims' experiments, by an archive. Raises RunFolderError, ExperimentError."""
     names = dict.fromkeys(bound.experiment for claim in read_claims() for bound in claim.bounds())
     return [each for name in names for each in judge(open_measured(data, load(name)))]
-
-
-def judge_folders(folders: Sequence[Path]) -> list[Judged]:
-    """The bounds of run folders, as their experiments' files and the claims are now. Raises RunFolderError, ExperimentError."""
-    judged: list[Judged] = []
-    for each in gather(folders):
-        runs = [
-            replace(run, summary=summary_of(read_rows(run.path / "runs.parquet"), each.definition, run.summary))
-            for run in each.runs
-        ]
-        judged += judge(replace(each, runs=tuple(runs)))
-    return judged

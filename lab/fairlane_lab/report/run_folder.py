@@ -19,11 +19,9 @@ from pydantic import BaseModel, ValidationError
 from fairlane_lab.definition.extend import Source, experiment_names
 from fairlane_lab.definition.judging import PaperNumbers
 from fairlane_lab.definition.loading import Definition, load, make_definition
-from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.definition.plots import Plot, Series
 from fairlane_lab.definition.strict import Where, matches
 from fairlane_lab.paths import results_root
-from fairlane_lab.problems import ExperimentError
 from fairlane_lab.results.folder import read_lines
 from fairlane_lab.results.summary_file import RunFolderError, read_summary
 
@@ -276,8 +274,6 @@ class Measured:
 
     definition: Definition
     runs: tuple[RunFolder, ...]
-    older: int = 0
-    """Run folders that were given but are older runs in the same runtime."""
 
     @property
     def name(self) -> str:
@@ -317,42 +313,16 @@ def definition_of(name: str, kept: Mapping[str, Any] | None, copy: Path | None =
     return make_definition(Source(document, (copy or Path(kept["origin"]),)))
 
 
-def gather(folders: Sequence[Path]) -> list[Measured]:
-    """Experiments in the order in which they first appear, each with its newest run in each runtime.
-
-    Raises RunFolderError for a folder that is none or of an experiment that is not valid any more, or when there are no folders.
-    """
-    if not folders:
-        raise RunFolderError(
-            "no run folders: run an experiment first: `fairlane lab run NAME` (names: `fairlane lab list`)"
-        )
-    found: list[Measured] = []
-    for name, runtimes in _by_runtime(map(open_run, folders)).items():
-        newest = tuple(runs[-1] for runs in runtimes.values())
-        try:
-            definition = definition_of(name, newest[0].definition, newest[0].copy)
-        except ExperimentError as error:
-            raise RunFolderError(f"{newest[0].path}: {error}") from None
-        assert definition is not None
-        found.append(Measured(definition, newest, sum(len(runs) - 1 for runs in runtimes.values())))
-    return found
-
-
 def newest_folders(root: Path | None = None) -> list[Path]:
     """The newest run folder of each experiment in each runtime below `root` (default: the tree's `results/`)."""
-    runs: list[RunFolder] = []
+    newest: dict[tuple[str, str], RunFolder] = {}
     for path in sorted((root or results_root()).glob("*/*/summary.json")):
         with contextlib.suppress(RunFolderError):  # of another program
-            runs += [] if path.parent.is_symlink() else [open_run(path.parent)]
-    return [found[-1].path for _, runtimes in sorted(_by_runtime(runs).items()) for found in runtimes.values()]
-
-
-def _by_runtime(runs: Iterable[RunFolder]) -> dict[str, dict[str, list[RunFolder]]]:
-    """Experiment → runtime, sim first → its runs, the newest last."""
-    found: dict[str, dict[str, list[RunFolder]]] = {}
-    for run in sorted(runs, key=lambda run: (RUNTIMES.index(run.runtime), run.started)):
-        found.setdefault(run.experiment, {}).setdefault(run.runtime, []).append(run)
-    return found
+            if not path.parent.is_symlink():
+                run = open_run(path.parent)
+                key = run.experiment, run.runtime
+                newest[key] = max(newest.get(key, run), run, key=lambda each: each.started)
+    return [newest[key].path for key in sorted(newest)]
 
 
 def ordered(values: Iterable[Any]) -> list[Any]:
