@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
-from operator import itemgetter
 from statistics import fmean
+
+import numpy as np
 
 from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES
 
@@ -20,23 +20,12 @@ def window_rate_bps(samples: Sequence[tuple[float, float]], start_s: float, end_
     """
     if end_s <= start_s:
         raise ValueError(f"the window ends at {end_s} s, before it starts at {start_s} s")
-    return 8 * (counter_at(samples, end_s) - counter_at(samples, start_s)) / (end_s - start_s)
-
-
-def counter_at(samples: Sequence[tuple[float, float]], time_s: float) -> float:
-    """Value of a growing counter at an instant, interpolated; 0 without samples."""
-    if not samples:
-        return 0.0
-    index = bisect_left(samples, time_s, key=itemgetter(0))
-    if index in (0, len(samples)):
-        return samples[min(index, len(samples) - 1)][1]
-    (since_s, before), (until_s, after) = samples[index - 1 : index + 1]
-    return before + (time_s - since_s) / (until_s - since_s) * (after - before)
+    return _rates_bps(samples, [start_s], end_s - start_s)[0]
 
 
 def counters_at(samples: Sequence[tuple[float, float]], times: Sequence[float]) -> list[float]:
-    """`counter_at` at several instants."""
-    return [counter_at(samples, time_s) for time_s in times]
+    """Values of a growing counter at several instants, interpolated; 0 without samples."""
+    return np.interp(times, *zip(*samples, strict=True)).tolist() if samples else [0.0] * len(times)
 
 
 def summed(flows: Sequence[Sequence[tuple[float, float]]]) -> list[tuple[float, float]]:
@@ -48,14 +37,20 @@ def summed(flows: Sequence[Sequence[tuple[float, float]]]) -> list[tuple[float, 
 
 def rate_series(samples: Sequence[tuple[float, float]], step_s: float) -> list[tuple[float, float]]:
     """(middle of the step in s, bit/s) for consecutive steps of `step_s` seconds."""
-    if not samples:
-        return []
-    series: list[tuple[float, float]] = []
-    start = samples[0][0]
-    while start + step_s <= samples[-1][0]:
-        series.append((start + step_s / 2, window_rate_bps(samples, start, start + step_s)))
-        start += step_s
-    return series
+    starts = _starts(samples, samples[0][0], step_s, step_s) if samples else []
+    return [(start + step_s / 2, bps) for start, bps in zip(starts, _rates_bps(samples, starts, step_s), strict=True)]
+
+
+def _starts(samples: Sequence[tuple[float, float]], first_s: float, step_s: float, length_s: float) -> list[float]:
+    """Every `step_s` from `first_s` on, the starts of windows of `length_s` that end with the samples."""
+    count = math.floor((samples[-1][0] - first_s - length_s) / step_s + 1e-9) + 1
+    return [first_s + place * step_s for place in range(count)]
+
+
+def _rates_bps(samples: Sequence[tuple[float, float]], starts: Sequence[float], length_s: float) -> list[float]:
+    """Mean rates in windows of one length."""
+    before, after = counters_at(samples, starts), counters_at(samples, [start + length_s for start in starts])
+    return [8 * (end - start) / length_s for start, end in zip(before, after, strict=True)]
 
 
 RECOVERED_SHARE = 0.9
@@ -70,14 +65,9 @@ def recovery_s(
     `samples` are (time in s, bytes so far); `new_rate_bps` is what the path then carries of these bytes. What the spike held
     back comes all at once at its end: those bytes (in the first 0.1 s) do not count.
     """
-    if not samples:
-        return None
-    start_s = spike_end_s + step_s
-    while start_s + RECOVERY_WINDOW_S <= samples[-1][0] + 1e-9:
-        if window_rate_bps(samples, start_s, start_s + RECOVERY_WINDOW_S) >= RECOVERED_SHARE * new_rate_bps:
-            return round(start_s - spike_end_s, 6)
-        start_s += step_s
-    return None
+    starts = _starts(samples, spike_end_s + step_s, step_s, RECOVERY_WINDOW_S) if samples else []
+    rates = zip(starts, _rates_bps(samples, starts, RECOVERY_WINDOW_S), strict=True)
+    return next((round(at_s - spike_end_s, 6) for at_s, bps in rates if bps >= RECOVERED_SHARE * new_rate_bps), None)
 
 
 def carried_bps(rate_bps: float, mss_bytes: int, frame_overhead_bytes: int = FRAME_OVERHEAD_BYTES) -> float:

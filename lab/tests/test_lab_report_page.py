@@ -12,11 +12,12 @@ import pytest
 from fairlane_lab.definition.judging import Note
 from fairlane_lab.definition.strict import Between
 from fairlane_lab.report import RunFolderError, newest_folders
-from fairlane_lab.report.differences import difference_interval, find_differences, fitting_notes
+from fairlane_lab.report.differences import find_differences, fitting_notes
 from fairlane_lab.report.judged import Judged, judge
 from fairlane_lab.report.publish import make_report
-from fairlane_lab.report.run_folder import Measured, Point, Spread
+from fairlane_lab.report.run_folder import Measured, Point
 from fairlane_lab.report.section import Section
+from fairlane_lab.results.statistics import Spread
 from fairlane_lab.run_result import RunResult
 from fairlane_lab.scenario import Scenario
 from report_folders import Runtime, invented, make_folder, measured_of, text_of
@@ -190,13 +191,13 @@ def test_a_difference_within_the_spread_of_the_repeats_says_so(tmp_path: Path) -
 
 def test_a_difference_is_within_the_spread_where_its_interval_holds_0() -> None:
     """Not where the ranges of the runs touch."""
-    one, far, near = Spread(33.7, 33.6, 36.0, 20, 33.6, 95.8), Spread(81.8, 80.0, 83.0, 20, 60.0, 90.0), Spread(34.5, 33.0, 36.0, 20)  # fmt: skip
-    low, high = difference_interval(far, one)
-    assert low > 40, "their ranges overlap: 33.6 to 95.8 and 60 to 90"
-    assert high < 52
-    low, high = difference_interval(near, one)
-    assert low < 0 < high
-    ratio = one.over(Spread(10.0, 9.0, 11.0, 20))
+    one, far, near = Spread(33.7, 33.6, 36.0, 33.6, 95.8, 20), Spread(81.8, 80.0, 83.0, 60.0, 90.0, 20), Spread(34.5, 33.0, 36.0, runs=20)  # fmt: skip
+    apart = far.minus(one)
+    assert apart.lo > 40, "their ranges overlap: 33.6 to 95.8 and 60 to 90"
+    assert apart.hi < 52
+    apart = near.minus(one)
+    assert apart.lo < 0 < apart.hi
+    ratio = one.over(Spread(10.0, 9.0, 11.0, runs=20))
     assert ratio.value == pytest.approx(3.37)
     assert ratio.lo < ratio.value < ratio.hi, "a quotient keeps its spread"
 

@@ -22,7 +22,8 @@ from fairlane_lab.report import RunFolderError, open_run, result_table
 from fairlane_lab.report.archive import open_archived
 from fairlane_lab.report.figures import FRAME, MAX_POINTS, PALETTE, PNG_DPI, colours, draw, make_plots, picture, thin
 from fairlane_lab.report.labels import axis_label, format_metric, name_of, number, rate_label, setting_label
-from fairlane_lab.report.run_folder import RunFolder, Spread
+from fairlane_lab.report.run_folder import RunFolder
+from fairlane_lab.results.statistics import Spread
 from matplotlib.collections import PathCollection
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure

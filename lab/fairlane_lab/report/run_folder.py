@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from fairlane_controller.errors import short
-from pydantic import BaseModel, ValidationError
+from pydantic import TypeAdapter
 
 from fairlane_lab.definition.extend import Source, experiment_names
 from fairlane_lab.definition.judging import PaperNumbers
@@ -22,49 +21,10 @@ from fairlane_lab.definition.loading import Definition, load, make_definition
 from fairlane_lab.definition.plots import Plot, Series
 from fairlane_lab.definition.strict import Where, matches
 from fairlane_lab.paths import results_root
-from fairlane_lab.results.folder import read_lines
+from fairlane_lab.results.statistics import Spread
 from fairlane_lab.results.summary_file import RunFolderError, read_summary
 
-
-class _Shown(BaseModel):
-    """What is shown of a definition that may be of an older version."""
-
-    plots: list[Plot] | None = None
-    paper_numbers: list[PaperNumbers] | None = None
-
-
-@dataclass(frozen=True)
-class Spread:
-    """A metric over the repeats of a point, in the metric's own unit."""
-
-    value: float
-    """Median (or mean, as the experiment says)."""
-    lo: float
-    hi: float
-    """Confidence bounds of the middle: 95 %, or as much as the number of runs allows; equal to the middle with one run."""
-    runs: int = 1
-    least: float = math.nan
-    most: float = math.nan
-    """Range of the runs; NaN where it is not known."""
-
-    def scaled(self, factor: float) -> Spread:
-        """The same spread in another unit."""
-        ends = (self.least * factor, self.most * factor)
-        return Spread(self.value * factor, self.lo * factor, self.hi * factor, self.runs, *ends)
-
-    def over(self, other: Spread) -> Spread:
-        """The quotient of two middles above 0; its interval from theirs, as of a difference of logarithms (MOVER)."""
-        value = self.value / other.value
-        if min(self.lo, other.lo) <= 0:
-            return Spread(value, max(0.0, self.lo / other.hi), self.hi / other.lo if other.lo > 0 else value, self.runs)
-        low = math.hypot(math.log(self.value / self.lo), math.log(other.hi / other.value))
-        high = math.hypot(math.log(self.hi / self.value), math.log(other.value / other.lo))
-        return Spread(value, value * math.exp(-low), value * math.exp(high), min(self.runs, other.runs))
-
-    @property
-    def is_range(self) -> bool:
-        """Whether the bounds are the range of the runs, because too few runs give no 95 %."""
-        return self.runs > 1 and (self.lo, self.hi) == (self.least, self.most)
+_PLOTS, _PAPER = TypeAdapter(list[Plot]), TypeAdapter(list[PaperNumbers])
 
 
 @dataclass(frozen=True)
@@ -165,24 +125,14 @@ class RunFolder:
         return self.summary["definition"]
 
     @cached_property
-    def _shown(self) -> _Shown:
-        try:
-            return _Shown.model_validate(self.definition)
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = "/".join(map(str, first["loc"]))
-            text = short(f"/definition/{place}: {first['msg']} (got {first['input']!r:.60})", 400)
-            raise RunFolderError(f"{self.path}/summary.json: not of `fairlane lab run`: {text}") from None
-
-    @property
     def plots(self) -> list[Plot]:
         """What to draw."""
-        return self._shown.plots or []
+        return _PLOTS.validate_python(self.definition.get("plots") or [])
 
-    @property
+    @cached_property
     def paper(self) -> list[PaperNumbers]:
         """The paper's numbers."""
-        return self._shown.paper_numbers or []
+        return _PAPER.validate_python(self.definition.get("paper_numbers") or [])
 
     @property
     def main_metrics(self) -> list[str]:
@@ -229,11 +179,6 @@ class RunFolder:
         table = self._table("series", [("repeat", "in", drawn)])
         return table.sort_values("t_s", kind="stable", ignore_index=True) if len(table) else table
 
-    @cached_property
-    def events(self) -> list[dict[str, Any]]:
-        """The controller's events of all runs."""
-        return list(read_lines(self.path / f"{self.prefix}events.jsonl"))
-
     def select(self, where: Where) -> list[Point]:
         """Points whose parameters satisfy `where` (which may also name the runtime)."""
         return [point for point in self.points if matches(where, {**point.params, "runtime": self.runtime})]
@@ -264,7 +209,7 @@ def _point(entry: Mapping[str, Any]) -> Point:
     for name, value in values.items():
         if not name.endswith(("_lo", "_hi")):
             ends = (values.get(f"{name}_lo", value), values.get(f"{name}_hi", value))
-            metrics[name] = Spread(value, *ends, entry.get("runs", 1), *ranges.get(name, (math.nan, math.nan)))
+            metrics[name] = Spread(value, *ends, *ranges.get(name, (math.nan, math.nan)), entry.get("runs", 1))
     return Point(entry["point"], entry["params"], metrics)
 
 

@@ -12,7 +12,8 @@ from rich.table import Table
 
 from fairlane_lab.definition.names import RUNTIMES, Name, find_name
 from fairlane_lab.report import labels
-from fairlane_lab.report.run_folder import Point, RunFolder, Spread, ordered
+from fairlane_lab.report.run_folder import Point, RunFolder, ordered
+from fairlane_lab.results.statistics import Spread
 
 MAX_COLUMNS = 5
 """Where the experiment's file names no metrics."""

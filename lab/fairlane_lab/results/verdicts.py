@@ -25,7 +25,7 @@ from fairlane_lab.results.statistics import (
     LEAST_RUNS,
     LEVEL,
     MIDDLES,
-    Aggregate,
+    Spread,
     Statistic,
     aggregate,
     aggregate_ratio,
@@ -127,7 +127,7 @@ class _Sample:
         return [value / under for value, under in self._pairs if under] or [math.inf]
 
     @cached_property
-    def middle(self) -> Aggregate | None:
+    def middle(self) -> Spread | None:
         """What is judged and its interval, for min and max the middle; None where it is not known."""
         asked = self.expectation
         if asked.statistic == "most" and self.values:
