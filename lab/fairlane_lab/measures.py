@@ -25,7 +25,10 @@ def window_rate_bps(samples: Sequence[tuple[float, float]], start_s: float, end_
 
 def counters_at(samples: Sequence[tuple[float, float]], times: Sequence[float]) -> list[float]:
     """Values of a growing counter at several instants, interpolated; 0 without samples."""
-    return np.interp(times, *zip(*samples, strict=True)).tolist() if samples else [0.0] * len(times)
+    if not samples:
+        return [0.0] * len(times)
+    at_s, counts = zip(*samples, strict=True)
+    return np.interp(times, at_s, counts).tolist()
 
 
 def summed(flows: Sequence[Sequence[tuple[float, float]]]) -> list[tuple[float, float]]:

@@ -211,7 +211,7 @@ def test_a_report_has_the_newest_runs_and_a_table_any(small: str, tmp_path: Path
     assert made.exit_code == 0, made.output
     assert "Small" in (tmp_path / "pages" / "small.md").read_text()
     first, second = sorted(each for each in (tmp_path / "r" / "small").iterdir() if not each.is_symlink())
-    assert "(seed 1, seed 2; one run each)" in words(lab("show", str(first), str(second)))
+    assert "(seed 1, seed 2; medians of 2 runs)" in words(lab("show", str(first), str(second)))
     assert "every number is the same" in words(lab("show", str(first), str(first)))
     runs = json.loads(lab("show", str(first), str(second), "--json").stdout)["runs"]
     assert [run["seed"] for run in runs] == [1, 2]

@@ -8,9 +8,9 @@ archive.py       the archived runs of docs/results; archived.py: whether they ho
 publish.py       the pages in Markdown (templates/)
 """
 
+from fairlane_lab.problems import RunFolderError
 from fairlane_lab.report.run_folder import newest_folders, open_run
 from fairlane_lab.report.tables import result_table
-from fairlane_lab.results.summary_file import RunFolderError
 
 __all__ = [
     "RunFolderError",

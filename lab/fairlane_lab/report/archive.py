@@ -34,12 +34,11 @@ from fairlane_lab.definition.plots import Cdf, Series
 from fairlane_lab.definition.strict import Runtime
 from fairlane_lab.inputs import COPIES, configuration
 from fairlane_lab.paths import digest_files
-from fairlane_lab.problems import ExperimentError
+from fairlane_lab.problems import ExperimentError, RunFolderError
 from fairlane_lab.report.run_folder import Measured, RunFolder, copy_of, definition_of, open_run
 from fairlane_lab.results import tables
 from fairlane_lab.results.metadata import origin_problem
 from fairlane_lab.results.summary import read_rows, summary_of
-from fairlane_lab.results.summary_file import RunFolderError
 
 KEPT = ("runtime", "target", "seed", "quick", "complete", "asked_runs", "definition_sha256", "metadata", "speed", "about")  # fmt: skip
 """Of a summary: what the rows do not say."""

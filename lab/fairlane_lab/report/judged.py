@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -17,6 +16,7 @@ from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.report import labels
 from fairlane_lab.report.archive import open_measured
 from fairlane_lab.report.run_folder import Measured
+from fairlane_lab.results.verdicts import margins
 
 NOT_RUN = "not run"
 STATES = ("not met", NOT_RUN, "too few by design", "undecided", "met")
@@ -103,10 +103,8 @@ class Judged:
     @property
     def rank(self) -> tuple[int, float]:
         """What decides a sentence comes first: a bound that is not met, then one without data, then one that is open; the nearest of them."""
-        value, low, high = (self.verdict[name] for name in ("value", "min", "max"))
-        inside = [] if low is None or value is None else [value - low]
-        inside += [] if high is None or value is None else [high - value]
-        return {"not met": 0, "no data": 1, "met": 3}.get(self.state, 2), min(inside, default=-math.inf)
+        inside = min(margins(*(self.verdict[name] for name in ("min", "max", "value"))))
+        return {"not met": 0, "no data": 1, "met": 3}.get(self.state, 2), inside
 
     @property
     def _over(self) -> str:

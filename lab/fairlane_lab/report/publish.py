@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -186,25 +186,22 @@ def _sentences_csv(rows: Iterable[Sentence]) -> str:
     return to_csv(("experiment", "asked", "bound", "worst", *RUNTIMES), lines)
 
 
-def write_pages(results: Path, show_progress: Callable[[str], None] = lambda _name: None) -> list[Path]:
-    """Write every page into `results`, and remove pages and pictures that nothing is archived for. Returns the pages."""
-    files = make_pages(results, show_progress)
-    pages = _write(results, files)
-    for name in _written(results):
-        if name not in files:
-            (results / name).unlink()
-    return pages
-
-
-def _write(folder: Path, files: Mapping[str, Content]) -> list[Path]:
+def write_pages(
+    results: Path, show_progress: Callable[[str], None] = lambda _name: None, is_published: bool = True
+) -> list[Path]:
+    """Write every page into `results`; published ones take the place of all that is there. Returns the pages."""
+    files = make_pages(results, show_progress, is_published)
     for name in (PLOTS, TABLES):
-        (folder / name).mkdir(parents=True, exist_ok=True)
+        (results / name).mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         if isinstance(content, Picture):
-            content.write(folder / name)
+            content.write(results / name)
         else:
-            (folder / name).write_text(content, encoding="utf-8")
-    return [folder / name for name in files if name.endswith(".md")]
+            (results / name).write_text(content, encoding="utf-8")
+    for name in _written(results) if is_published else ():
+        if name not in files:
+            (results / name).unlink()
+    return [results / name for name in files if name.endswith(".md")]
 
 
 def round_coordinates(svg: str) -> str:
@@ -257,7 +254,7 @@ def make_report(folders: Sequence[Path], out: Path) -> list[Path]:
     """
     for run in sorted(map(open_run, folders), key=lambda run: run.started):
         archive_run(run.path, out / DATA)
-    return _write(out, make_pages(out, is_published=False))
+    return write_pages(out, is_published=False)
 
 
 def _render(template: str, **values: Any) -> str:

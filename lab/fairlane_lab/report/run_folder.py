@@ -208,8 +208,9 @@ def _point(entry: Mapping[str, Any]) -> Point:
     metrics: dict[str, Spread] = {}
     for name, value in values.items():
         if not name.endswith(("_lo", "_hi")):
-            ends = (values.get(f"{name}_lo", value), values.get(f"{name}_hi", value))
-            metrics[name] = Spread(value, *ends, *ranges.get(name, (math.nan, math.nan)), entry.get("runs", 1))
+            low, high = values.get(f"{name}_lo", value), values.get(f"{name}_hi", value)
+            least, most = ranges.get(name, (math.nan, math.nan))
+            metrics[name] = Spread(value, low, high, least, most, entry.get("runs", 1))
     return Point(entry["point"], entry["params"], metrics)
 
 
@@ -231,12 +232,17 @@ class Measured:
         return max(self.runs, key=lambda run: run.started)
 
     def points(self) -> dict[str, dict[str, Point]]:
-        """Every point's name in the definition's order, with the point in each runtime that has it."""
-        found: dict[str, dict[str, Point]] = {}
-        for run in sorted(self.runs, key=lambda run: -len(run.points)):
-            for point in run.points:
-                found.setdefault(point.name, {})[run.runtime] = point
-        return found
+        """`points_of` its runs, by their runtimes."""
+        return points_of({run.runtime: run for run in self.runs})
+
+
+def points_of(runs: Mapping[str, RunFolder]) -> dict[str, dict[str, Point]]:
+    """Every point's name in the definition's order, with the point in each run that has it, by the run's name."""
+    found: dict[str, dict[str, Point]] = {}
+    for name, run in sorted(runs.items(), key=lambda each: -len(each[1].points)):
+        for point in run.points:
+            found.setdefault(point.name, {})[name] = point
+    return found
 
 
 def copy_of(folder: Path, prefix: str, metadata: Mapping[str, Any]) -> Path | None:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from fairlane_lab.definition.names import RUNTIMES, Name, find_name
 from fairlane_lab.report import labels
-from fairlane_lab.report.run_folder import Point, RunFolder, ordered
+from fairlane_lab.report.run_folder import Point, RunFolder, ordered, points_of
 from fairlane_lab.results.statistics import Spread
 
 MAX_COLUMNS = 5
@@ -117,10 +117,7 @@ def result_table(runs: Sequence[RunFolder]) -> Table:
     """
     first, several = runs[0], len(runs) > 1
     named = dict(zip(_names(runs), runs, strict=True))
-    points: dict[str, dict[str, Point]] = {}
-    for name, run in named.items():
-        for point in run.points:
-            points.setdefault(point.name, {})[name] = point
+    points = points_of(named)
     shown = numbers(points, first, main_metrics(first), intervals=False)
     counts = sorted({point.runs for run in runs for point in run.points})
     count = "..".join(map(str, ordered(counts[:1] + counts[-1:])))

@@ -51,7 +51,8 @@ class Spread:
 
     def scaled(self, factor: float) -> Spread:
         """The same spread in another unit."""
-        return Spread(*(factor * each for each in (self.value, self.lo, self.hi, self.min, self.max)), self.runs)
+        ends = (self.lo * factor, self.hi * factor, self.min * factor, self.max * factor)
+        return Spread(self.value * factor, *ends, self.runs)
 
     def minus(self, other: Spread) -> Spread:
         """The difference of two middles; its interval from theirs (MOVER: Zou and Donner 2008)."""

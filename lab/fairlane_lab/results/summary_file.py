@@ -11,14 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from fairlane_lab.definition.judging import PaperNumbers
 from fairlane_lab.definition.plots import Plot
-from fairlane_lab.problems import pydantic_problems
+from fairlane_lab.problems import RunFolderError, pydantic_problems
 
 SUMMARY = "summary.json"
 Plain = dict[str, Any]
-
-
-class RunFolderError(ValueError):
-    """A folder that cannot be reported on; the text names the folder, what is wrong and what is expected."""
 
 
 class _Part(BaseModel):
