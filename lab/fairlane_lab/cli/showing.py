@@ -48,13 +48,14 @@ def show(
     folder = Path(what)
     if folder.is_dir() or ("/" in what and not what.endswith(".toml")):
         with refusals():
-            runs = {each: read_summary(each) for each in (folder, *(beside or ()))}
+            runs = [RunFolder(each, read_summary(each)) for each in (folder, *(beside or ()))]
+            summaries = [run.summary for run in runs]
             if as_json:
-                print_json({"runs": list(runs.values())} if beside else runs[folder])
+                print_json({"runs": summaries} if beside else summaries[0])
             elif beside:
-                console.print(result_table([RunFolder(*each) for each in runs.items()]))
+                console.print(result_table(runs))
             else:
-                show_summary(runs[folder], folder)
+                show_summary(summaries[0], folder)
         return
     if beside:
         fail(f"{what!r} is no run folder; allowed: one experiment, or run folders")

@@ -21,8 +21,9 @@ from fairlane_lab.definition.loading import Definition, load, make_definition
 from fairlane_lab.definition.plots import Plot, Series
 from fairlane_lab.definition.strict import Where, matches
 from fairlane_lab.paths import results_root
+from fairlane_lab.problems import RunFolderError
 from fairlane_lab.results.statistics import Spread
-from fairlane_lab.results.summary_file import RunFolderError, read_summary
+from fairlane_lab.results.summary_file import read_summary
 
 _PLOTS, _PAPER = TypeAdapter(list[Plot]), TypeAdapter(list[PaperNumbers])
 
