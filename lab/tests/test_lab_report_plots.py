@@ -21,7 +21,7 @@ from fairlane_lab.paths import REPOSITORY, RESULTS_DATA
 from fairlane_lab.report import RunFolderError, open_run, result_table
 from fairlane_lab.report.archive import open_archived
 from fairlane_lab.report.figures import FRAME, MAX_POINTS, PALETTE, PNG_DPI, colours, draw, make_plots, picture, thin
-from fairlane_lab.report.labels import axis_label, format_metric, name_of, number, rate_label, setting_label
+from fairlane_lab.report.labels import axis_label, format_metric, name_of, number, setting_label
 from fairlane_lab.report.run_folder import RunFolder
 from fairlane_lab.results.statistics import Spread
 from matplotlib.collections import PathCollection
@@ -335,8 +335,8 @@ def test_colours_are_fixed_for_known_names_and_never_twice() -> None:
 @pytest.mark.parametrize(
     ("got", "expected"),
     [
-        (rate_label(512_000), "512 kbit/s"),
-        (rate_label(1e9), "1 Gbit/s"),
+        (setting_label("rate_bps", 512_000), "512 kbit/s"),
+        (setting_label("rate_bps", 1e9), "1 Gbit/s"),
         (setting_label("threshold", "auto"), "Qthresh self-tuning"),
         (setting_label("scheme", "drop_tail"), "drop-tail"),
         (setting_label("delay_ms", 5), "one-way delay 5 ms"),
