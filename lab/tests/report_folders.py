@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fairlane_lab.definition import Selection, expand, load_text
-from fairlane_lab.report.archive import archive_run, archived_definitions, open_measured
-from fairlane_lab.report.run_folder import Measured, open_run
+from fairlane_lab.report.archive import archive_runs, archived_definitions, open_measured
+from fairlane_lab.report.run_folder import Measured
 from fairlane_lab.results.folder import publish
 from fairlane_lab.results.rows import make_rows
 from fairlane_lab.results.store import Store
@@ -110,7 +110,6 @@ def make_folder(
 def measured_of(folders: Sequence[Path]) -> Measured:
     """An experiment's run folders, as a report has them: archived, and read again."""
     data = folders[0].with_name("archive")
-    for folder in sorted(folders, key=lambda folder: open_run(folder).started):
-        archive_run(folder, data)
+    archive_runs(folders, data)
     (definition,) = archived_definitions(data)
     return open_measured(data, definition)

@@ -104,13 +104,12 @@ def claims(
 ) -> None:
     """What the papers claim, sentence by sentence, and what sim, kernel and Mininet say to it."""
     from fairlane_lab.cli.tables import claims_table
-    from fairlane_lab.report.archive import archive_run
+    from fairlane_lab.report.archive import archive_runs
     from fairlane_lab.report.judged import claim_rows, judge_archive
     from fairlane_lab.report.publish import DATA
 
     with refusals(), errors.status("claims"), TemporaryDirectory() as data:
-        for folder in folders or ():
-            archive_run(folder, Path(data))
+        archive_runs(folders or [], Path(data))
         rows = claim_rows(judge_archive(Path(data) if folders else out / DATA))
     if as_json:
         print_json({"claims": [row.as_json() for row in rows]})

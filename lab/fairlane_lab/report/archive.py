@@ -18,7 +18,7 @@ import hashlib
 import json
 import shutil
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,6 +43,12 @@ from fairlane_lab.results.summary import read_rows, summary_of
 KEPT = ("runtime", "target", "seed", "quick", "complete", "asked_runs", "definition_sha256", "metadata", "speed", "about")  # fmt: skip
 """Of a summary: what the rows do not say."""
 _METADATA = b"fairlane"
+
+
+def archive_runs(folders: Sequence[Path], data: Path) -> None:
+    """Archive run folders; of several of the same experiment and runtime the newest stays. Raises RunFolderError."""
+    for run in sorted(map(open_run, folders), key=lambda run: run.started):
+        archive_run(run.path, data)
 
 
 def archive_run(folder: Path, data: Path) -> Path:

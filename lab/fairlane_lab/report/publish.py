@@ -22,11 +22,10 @@ from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.definition.strict import Strict
 from fairlane_lab.paths import RESULTS_DATA
 from fairlane_lab.report import labels
-from fairlane_lab.report.archive import archive_run, archived_definitions, digest, open_measured
+from fairlane_lab.report.archive import archive_runs, archived_definitions, digest, open_measured
 from fairlane_lab.report.differences import numbers_of_paper
 from fairlane_lab.report.figures import draw, draw_ratios, save
 from fairlane_lab.report.judged import NOT_RUN, STATES, ClaimRow, Sentence, claim_rows, sentences
-from fairlane_lab.report.run_folder import open_run
 from fairlane_lab.report.section import PLOTS, TABLES, Section, changes_csv, one_line, to_csv
 
 DATA = RESULTS_DATA.name
@@ -252,8 +251,7 @@ def make_report(folders: Sequence[Path], out: Path) -> list[Path]:
         RunFolderError: A folder is no run folder of the lab, or is of an experiment that is not valid any more.
 
     """
-    for run in sorted(map(open_run, folders), key=lambda run: run.started):
-        archive_run(run.path, out / DATA)
+    archive_runs(folders, out / DATA)
     return write_pages(out, is_published=False)
 
 

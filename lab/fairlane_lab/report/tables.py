@@ -137,7 +137,8 @@ def result_table(runs: Sequence[RunFolder]) -> Table:
         head = (known and known.head) or "\n".join(words)
         table.add_column("\n".join(filter(None, [group, head, name.unit])), justify="right", no_wrap=True)
     section = point = ""
-    for row in sorted(shown.rows, key=lambda row: ([*points].index(row.point), row.source not in named)):
+    place = {name: number for number, name in enumerate(points)}
+    for row in sorted(shown.rows, key=lambda row: (place[row.point], row.source not in named)):
         above, _, own = row.point.rpartition("/")
         if above != section:
             section = above
