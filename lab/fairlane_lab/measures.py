@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES
 
@@ -20,15 +21,14 @@ def window_rate_bps(samples: Sequence[tuple[float, float]], start_s: float, end_
     """
     if end_s <= start_s:
         raise ValueError(f"the window ends at {end_s} s, before it starts at {start_s} s")
-    return _rates_bps(samples, [start_s], end_s - start_s)[0]
+    before, after = counters_at(samples, (start_s, end_s))
+    return 8 * (after - before) / (end_s - start_s)
 
 
-def counters_at(samples: Sequence[tuple[float, float]], times: Sequence[float]) -> list[float]:
+def counters_at(samples: Sequence[tuple[float, float]], times: ArrayLike) -> list[float]:
     """Values of a growing counter at several instants, interpolated; 0 without samples."""
-    if not samples:
-        return [0.0] * len(times)
-    at_s, counts = zip(*samples, strict=True)
-    return np.interp(times, at_s, counts).tolist()
+    pairs = np.array(samples or [(0.0, 0.0)], dtype=float)
+    return np.interp(np.asarray(times, dtype=float), pairs[:, 0], pairs[:, 1]).tolist()
 
 
 def summed(flows: Sequence[Sequence[tuple[float, float]]]) -> list[tuple[float, float]]:
@@ -40,20 +40,9 @@ def summed(flows: Sequence[Sequence[tuple[float, float]]]) -> list[tuple[float, 
 
 def rate_series(samples: Sequence[tuple[float, float]], step_s: float) -> list[tuple[float, float]]:
     """(middle of the step in s, bit/s) for consecutive steps of `step_s` seconds."""
-    starts = _starts(samples, samples[0][0], step_s, step_s) if samples else []
-    return [(start + step_s / 2, bps) for start, bps in zip(starts, _rates_bps(samples, starts, step_s), strict=True)]
-
-
-def _starts(samples: Sequence[tuple[float, float]], first_s: float, step_s: float, length_s: float) -> list[float]:
-    """Every `step_s` from `first_s` on, the starts of windows of `length_s` that end with the samples."""
-    count = math.floor((samples[-1][0] - first_s - length_s) / step_s + 1e-9) + 1
-    return [first_s + place * step_s for place in range(count)]
-
-
-def _rates_bps(samples: Sequence[tuple[float, float]], starts: Sequence[float], length_s: float) -> list[float]:
-    """Mean rates in windows of one length."""
-    before, after = counters_at(samples, starts), counters_at(samples, [start + length_s for start in starts])
-    return [8 * (end - start) / length_s for start, end in zip(before, after, strict=True)]
+    edges = np.arange(samples[0][0], samples[-1][0] + 1e-9, step_s) if samples else np.empty(0)
+    bps = 8 * np.diff(counters_at(samples, edges)) / step_s
+    return list(zip((edges[:-1] + step_s / 2).tolist(), bps.tolist(), strict=True))
 
 
 RECOVERED_SHARE = 0.9
@@ -68,9 +57,11 @@ def recovery_s(
     `samples` are (time in s, bytes so far); `new_rate_bps` is what the path then carries of these bytes. What the spike held
     back comes all at once at its end: those bytes (in the first 0.1 s) do not count.
     """
-    starts = _starts(samples, spike_end_s + step_s, step_s, RECOVERY_WINDOW_S) if samples else []
-    rates = zip(starts, _rates_bps(samples, starts, RECOVERY_WINDOW_S), strict=True)
-    return next((round(at_s - spike_end_s, 6) for at_s, bps in rates if bps >= RECOVERED_SHARE * new_rate_bps), None)
+    last_s = samples[-1][0] - RECOVERY_WINDOW_S if samples else spike_end_s
+    starts = np.arange(spike_end_s + step_s, last_s + 1e-9, step_s)
+    grown = np.subtract(counters_at(samples, starts + RECOVERY_WINDOW_S), counters_at(samples, starts))
+    found = starts[8 * grown / RECOVERY_WINDOW_S >= RECOVERED_SHARE * new_rate_bps]
+    return round(float(found[0]) - spike_end_s, 6) if found.size else None
 
 
 def carried_bps(rate_bps: float, mss_bytes: int, frame_overhead_bytes: int = FRAME_OVERHEAD_BYTES) -> float:
