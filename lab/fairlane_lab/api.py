@@ -9,10 +9,9 @@ from pathlib import Path
 
 from fairlane_lab.definition import Selection, expand, load
 from fairlane_lab.definition.strict import Scalar
-from fairlane_lab.problems import ExperimentError, Problem
+from fairlane_lab.problems import ExperimentError, Problem, RunFolderError
 from fairlane_lab.report.run_folder import RunFolder, open_run
 from fairlane_lab.results.folder import new_folder
-from fairlane_lab.results.summary_file import RunFolderError
 from fairlane_lab.run_result import RunError
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
 from fairlane_lab.sweep.runners import SIM, local_executor

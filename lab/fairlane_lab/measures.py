@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
-from operator import itemgetter
 from statistics import fmean
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES
 
@@ -20,23 +21,14 @@ def window_rate_bps(samples: Sequence[tuple[float, float]], start_s: float, end_
     """
     if end_s <= start_s:
         raise ValueError(f"the window ends at {end_s} s, before it starts at {start_s} s")
-    return 8 * (counter_at(samples, end_s) - counter_at(samples, start_s)) / (end_s - start_s)
+    before, after = counters_at(samples, (start_s, end_s))
+    return 8 * (after - before) / (end_s - start_s)
 
 
-def counter_at(samples: Sequence[tuple[float, float]], time_s: float) -> float:
-    """Value of a growing counter at an instant, interpolated; 0 without samples."""
-    if not samples:
-        return 0.0
-    index = bisect_left(samples, time_s, key=itemgetter(0))
-    if index in (0, len(samples)):
-        return samples[min(index, len(samples) - 1)][1]
-    (since_s, before), (until_s, after) = samples[index - 1 : index + 1]
-    return before + (time_s - since_s) / (until_s - since_s) * (after - before)
-
-
-def counters_at(samples: Sequence[tuple[float, float]], times: Sequence[float]) -> list[float]:
-    """`counter_at` at several instants."""
-    return [counter_at(samples, time_s) for time_s in times]
+def counters_at(samples: Sequence[tuple[float, float]], times: ArrayLike) -> list[float]:
+    """Values of a growing counter at several instants, interpolated; 0 without samples."""
+    pairs = np.array(samples or [(0.0, 0.0)], dtype=float)
+    return np.interp(np.asarray(times, dtype=float), pairs[:, 0], pairs[:, 1]).tolist()
 
 
 def summed(flows: Sequence[Sequence[tuple[float, float]]]) -> list[tuple[float, float]]:
@@ -48,14 +40,9 @@ def summed(flows: Sequence[Sequence[tuple[float, float]]]) -> list[tuple[float, 
 
 def rate_series(samples: Sequence[tuple[float, float]], step_s: float) -> list[tuple[float, float]]:
     """(middle of the step in s, bit/s) for consecutive steps of `step_s` seconds."""
-    if not samples:
-        return []
-    series: list[tuple[float, float]] = []
-    start = samples[0][0]
-    while start + step_s <= samples[-1][0]:
-        series.append((start + step_s / 2, window_rate_bps(samples, start, start + step_s)))
-        start += step_s
-    return series
+    edges = np.arange(samples[0][0], samples[-1][0] + 1e-9, step_s) if samples else np.empty(0)
+    bps = 8 * np.diff(counters_at(samples, edges)) / step_s
+    return list(zip((edges[:-1] + step_s / 2).tolist(), bps.tolist(), strict=True))
 
 
 RECOVERED_SHARE = 0.9
@@ -70,14 +57,11 @@ def recovery_s(
     `samples` are (time in s, bytes so far); `new_rate_bps` is what the path then carries of these bytes. What the spike held
     back comes all at once at its end: those bytes (in the first 0.1 s) do not count.
     """
-    if not samples:
-        return None
-    start_s = spike_end_s + step_s
-    while start_s + RECOVERY_WINDOW_S <= samples[-1][0] + 1e-9:
-        if window_rate_bps(samples, start_s, start_s + RECOVERY_WINDOW_S) >= RECOVERED_SHARE * new_rate_bps:
-            return round(start_s - spike_end_s, 6)
-        start_s += step_s
-    return None
+    last_s = samples[-1][0] - RECOVERY_WINDOW_S if samples else spike_end_s
+    starts = np.arange(spike_end_s + step_s, last_s + 1e-9, step_s)
+    grown = np.subtract(counters_at(samples, starts + RECOVERY_WINDOW_S), counters_at(samples, starts))
+    found = starts[8 * grown / RECOVERY_WINDOW_S >= RECOVERED_SHARE * new_rate_bps]
+    return round(float(found[0]) - spike_end_s, 6) if found.size else None
 
 
 def carried_bps(rate_bps: float, mss_bytes: int, frame_overhead_bytes: int = FRAME_OVERHEAD_BYTES) -> float:

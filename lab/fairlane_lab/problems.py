@@ -28,6 +28,10 @@ class Problem:
         return f"{self.path}: {self.message}" if self.path else self.message
 
 
+class RunFolderError(ValueError):
+    """A folder that cannot be reported on; the text names the folder, what is wrong and what is expected."""
+
+
 class ExperimentError(ValueError):
     """An experiment file that cannot be used, or a selection from it that makes no sense. Nothing has run."""
 

@@ -13,7 +13,6 @@ from fairlane_controller.documents import parse_toml
 from fairlane_lab.definition import ExperimentError, Selection, expand, load_text
 from fairlane_lab.paths import EXPERIMENTS
 from fairlane_lab.report import RunFolderError, open_run, result_table
-from fairlane_lab.results.summary_file import read_summary
 from rich.console import Console
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -63,9 +62,7 @@ def explore_summary(examples: int, seed: int) -> None:
     def one(path: Path) -> None:
         folder = path.parent
         try:
-            summary = read_summary(folder)
-            Console(file=io.StringIO()).print(result_table(summary, folder))
-            open_run(folder)
+            Console(file=io.StringIO()).print(result_table([open_run(folder)]))
         except RunFolderError as error:
             readable(str(error), str(folder))
 

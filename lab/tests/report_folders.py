@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from fairlane_lab.definition import Selection, expand, load_text
+from fairlane_lab.report.archive import archive_runs, archived_definitions, open_measured
+from fairlane_lab.report.run_folder import Measured
 from fairlane_lab.results.folder import publish
 from fairlane_lab.results.rows import make_rows
 from fairlane_lab.results.store import Store
@@ -103,3 +105,11 @@ def make_folder(
     publish(folder, summarise(folder, definition, known | (about or {})))
     (folder.parent / "latest").unlink()
     return folder
+
+
+def measured_of(folders: Sequence[Path]) -> Measured:
+    """An experiment's run folders, as a report has them: archived, and read again."""
+    data = folders[0].with_name("archive")
+    archive_runs(folders, data)
+    (definition,) = archived_definitions(data)
+    return open_measured(data, definition)

@@ -15,9 +15,9 @@ from fairlane_lab.cli.running import RUNNERS
 from fairlane_lab.definition import load
 from fairlane_lab.estimates import cost
 from fairlane_lab.paths import RESULTS_DATA
+from fairlane_lab.problems import RunFolderError
 from fairlane_lab.report.archive import archive_run
 from fairlane_lab.report.archived import find_archived
-from fairlane_lab.results.summary_file import RunFolderError
 from fairlane_lab.sweep.runners import SIM, local_executor
 from test_lab_definition import FILE
 from typer.testing import CliRunner

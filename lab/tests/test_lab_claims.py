@@ -224,7 +224,7 @@ def test_a_grid_of_points_takes_few_lines_of_the_terminal() -> None:
     verdicts = [each.as_json() for each in judge([Expectation(text="fair", metric="fairness", min=0.5)], points, "sim")]
     lines = verdict_lines(verdicts)
     assert len(lines) == 4
-    assert "fair · threshold=0: 90 %" in lines[0]
+    assert "fair · threshold=0: 90.0 %" in lines[0]
     assert lines[-1].endswith("fair · 47 more")
 
 

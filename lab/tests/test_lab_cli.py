@@ -203,7 +203,7 @@ def test_a_sweep_goes_on_and_refuses_what_changed(small: str, tmp_path: Path) ->
     assert [path.name[:7] for path in sorted(tmp_path.glob("set*"))] == ["set", "set-old"], "nothing is deleted"
 
 
-def test_report_and_compare_find_the_newest_runs(small: str, tmp_path: Path) -> None:
+def test_a_report_has_the_newest_runs_and_a_table_any(small: str, tmp_path: Path) -> None:
     where = ("--results", str(tmp_path / "r"))
     for seed in ("1", "2"):
         assert lab("run", small, "--no-plots", "--jobs", "1", "--seed", seed, *where).exit_code == 0
@@ -211,12 +211,16 @@ def test_report_and_compare_find_the_newest_runs(small: str, tmp_path: Path) -> 
     assert made.exit_code == 0, made.output
     assert "Small" in (tmp_path / "pages" / "small.md").read_text()
     first, second = sorted(each for each in (tmp_path / "r" / "small").iterdir() if not each.is_symlink())
-    compared = lab("compare", str(first), str(second), "--json")
-    assert json.loads(compared.stdout)["same"] is False
-    assert json.loads(lab("compare", "small", str(second), "--json", *where).stdout)["same"] is True
-    missing = lab("compare", "small", "mininet", *where)
+    assert "(seed 1, seed 2; medians of 2 runs)" in words(lab("show", str(first), str(second)))
+    assert "every number is the same" in words(lab("show", str(first), str(first)))
+    runs = json.loads(lab("show", str(first), str(second), "--json").stdout)["runs"]
+    assert [run["seed"] for run in runs] == [1, 2]
+    missing = lab("show", small, str(second))
     assert missing.exit_code == 2
-    assert "no run of an experiment of that name in mininet" in words(missing)
+    assert "is no run folder; allowed: one experiment, or run folders" in words(missing)
+    nothing = lab("report", "--results", str(tmp_path / "empty"))
+    assert nothing.exit_code == 2
+    assert "no run folder of an experiment; run one first: fairlane lab run NAME" in words(nothing)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +238,6 @@ def test_report_and_compare_find_the_newest_runs(small: str, tmp_path: Path) -> 
         (["run", "qthresh-table2", "--set", "threshold=0"], "got 0; allowed: packets from 1 to 65535, 'model' or 'auto'"),
         (["sweep", "qthresh-table2", "--dask", "here"], "--dask 'here': must be the address of a dask scheduler"),
         (["plot", "/nonexistent"], "/nonexistent: not a run folder: there is no summary.json in it"),
-        (["compare", "qthresh-table1", "ns3"], "Allowed: a run folder, an experiment that was run"),
         (["sweep", "qthresh-table2", "--dask", "tcp://x:1", "--jobs", "2"], "--jobs is for processes of this machine"),
         (["show", "nothing"], "there is no experiment 'nothing'"),
         (["show", "/nonexistent/folder"], "not a run folder: there is no summary.json in it"),
@@ -310,7 +313,7 @@ def test_a_summary_that_is_none_is_told_with_its_place(tmp_path: Path, text: str
     (folder / "summary.json").write_text(text)
     for command in (
         ["show", str(folder)],
-        ["compare", str(folder), str(folder)],
+        ["show", str(folder), str(folder)],
         ["report", str(folder)],
         ["plot", str(folder)],
     ):

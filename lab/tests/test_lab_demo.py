@@ -13,6 +13,7 @@ from fairlane_lab.cli.running import RUNNERS
 from fairlane_lab.definition import Selection, expand, load
 from fairlane_lab.estimates import mininet_s
 from fairlane_lab.report import result_table
+from fairlane_lab.report.run_folder import RunFolder
 from fairlane_lab.results.folder import new_folder, publish, read_lines
 from fairlane_lab.results.summary_file import read_summary
 from rich.console import Console
@@ -84,7 +85,7 @@ def test_the_table_fits_80_columns_and_shows_paper_and_true_values(tmp_path: Pat
     summary = read_summary(folder)
     for point in summary["points"]:
         point["metrics"] |= {"qthresh_packets": 6.0, "bw_bps": 2e6, "t_res_ms": 7.18}
-    console.print(result_table(summary, folder))
+    console.print(result_table([RunFolder(folder, summary)]))
     text = console.export_text()
     assert "…" not in text
     assert max(len(line) for line in text.splitlines()) <= 80

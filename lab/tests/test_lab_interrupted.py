@@ -105,7 +105,7 @@ def test_a_signal_leaves_a_partial_result_that_can_be_used(
     assert not summary["complete"]
     assert 2 <= summary["runs"] < summary["asked_runs"] == 2000
     assert not (folder / "parts").exists()
-    assert "every number is the same" in lab("compare", str(folder), str(folder))
+    assert "every number is the same" in lab("show", str(folder), str(folder))
     if jobs == "1":
         assert "cwnd.png" in lab("plot", str(folder))
         page = Path(lab("report", "--results", str(results)).split()[-1]).read_text()

@@ -7,7 +7,7 @@ import random
 
 import pytest
 from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
-from fairlane_lab.measures import counter_at, mser5, rate_series, window_rate_bps
+from fairlane_lab.measures import counters_at, mser5, rate_series, window_rate_bps
 
 STEADY = [(float(t), 1000.0 * t) for t in range(11)]
 
@@ -17,9 +17,8 @@ def test_window_rate_interpolates_between_samples() -> None:
 
 
 def test_a_counter_stands_still_outside_its_samples() -> None:
-    assert counter_at(STEADY, -1.0) == 0.0
-    assert counter_at(STEADY, 99.0) == 10_000.0
-    assert counter_at([], 1.0) == 0.0
+    assert counters_at(STEADY, [-1.0, 99.0]) == [0.0, 10_000.0]
+    assert counters_at([], [1.0]) == [0.0]
 
 
 def test_an_empty_window_is_refused() -> None:

@@ -16,11 +16,10 @@ from fairlane_lab.cli import app
 from fairlane_lab.definition import Definition, load, load_text
 from fairlane_lab.paths import RESULTS_PAGES
 from fairlane_lab.problems import ExperimentError
-from fairlane_lab.report import archive, publish, run_folder, section
+from fairlane_lab.report import archive, run_folder, section
 from fairlane_lab.report.archive import archive_run, is_stale, numbers_problem, open_archived, open_measured
 from fairlane_lab.report.publish import find_differing_pages, make_pages, round_coordinates, write_pages
 from fairlane_lab.report.run_folder import open_run
-from fairlane_lab.results.summary_file import RunFolderError
 from report_folders import make_folder
 from typer.testing import CliRunner
 
@@ -59,7 +58,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An archive with one experiment in two runtimes, which is the only one there is."""
     text = (FILES / "qthresh-table1.toml").read_text()
     definition = load_text(text, "qthresh-table1.toml")
-    for module in (publish, archive, run_folder, section):
+    for module in (archive, run_folder, section):
         monkeypatch.setattr(module, "experiment_names", lambda: [definition.experiment.name])
 
     def load_it(_name: str) -> Definition:
@@ -115,12 +114,17 @@ def test_an_archive_is_stale_when_the_runs_would_be_others_not_when_more_is_aske
     assert stale("duration_s = ", "duration_s = 1")
 
 
-def test_what_is_cut_off_is_not_archived(tmp_path: Path) -> None:
+def test_what_is_cut_off_is_not_published(tmp_path: Path) -> None:
     text = (FILES / "qthresh-table1.toml").read_text()
-    folder = make_folder(tmp_path / "run", text, repeats=1, about={"complete": False})
-    with pytest.raises(RunFolderError, match="only complete runs are archived"):
-        archive_run(folder, tmp_path / "data")
-    assert not (tmp_path / "data").exists()
+    for about in ({"complete": False}, {"quick": True}):
+        folder = make_folder(tmp_path / "-".join(about), text, repeats=1, about=about)
+        done = CliRunner().invoke(app, ["publish", str(folder), "--out", str(tmp_path / "pages")])
+        assert done.exit_code == 2
+        assert "only complete runs are published, and none of --quick" in " ".join(done.output.split())
+        assert not (tmp_path / "pages").exists()
+        archive_run(folder, tmp_path / "old" / "data")
+        done = CliRunner().invoke(app, ["publish", "--out", str(tmp_path / "old")])
+        assert "runs.parquet: only complete runs are published" in " ".join(done.output.split())
 
 
 def test_a_page_has_bounds_numbers_pictures_and_where_they_come_from(results: Path) -> None:

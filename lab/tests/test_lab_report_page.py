@@ -15,11 +15,12 @@ from fairlane_lab.report import RunFolderError, newest_folders
 from fairlane_lab.report.differences import find_differences, fitting_notes
 from fairlane_lab.report.judged import Judged, judge
 from fairlane_lab.report.publish import make_report
-from fairlane_lab.report.run_folder import Measured, Point, gather
+from fairlane_lab.report.run_folder import Measured, Point
 from fairlane_lab.report.section import Section
+from fairlane_lab.results.statistics import Spread
 from fairlane_lab.run_result import RunResult
 from fairlane_lab.scenario import Scenario
-from report_folders import Runtime, invented, make_folder, text_of
+from report_folders import Runtime, invented, make_folder, measured_of, text_of
 
 
 def known(scenario: Scenario, chance: random.Random, runtime: Runtime) -> RunResult:
@@ -34,16 +35,18 @@ def known(scenario: Scenario, chance: random.Random, runtime: Runtime) -> RunRes
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    base = tmp_path_factory.mktemp("results") / "qthresh-table1"
+    """Of an experiment that is not of the tree: its file is the one of the runs."""
+    base, text = tmp_path_factory.mktemp("results") / "mine", text_of("qthresh-table1")
     names: tuple[Runtime, ...] = ("mininet", "sim")
-    return [make_folder(base / name, text_of("qthresh-table1"), name, invent=known) for name in names]
+    text = text.replace('name = "qthresh-table1"', 'name = "mine"')
+    return [make_folder(base / name, text, name, invent=known) for name in names]
 
 
 @pytest.fixture(scope="module")
 def page(folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("page") / "sub" / "report"
-    assert make_report(folders, out) == [out / "qthresh-table1.md"]
-    return out / "qthresh-table1.md"
+    assert make_report(folders, out) == [out / "mine.md"]
+    return out / "mine.md"
 
 
 def page_of(folder: Path, out: Path) -> str:
@@ -53,13 +56,14 @@ def page_of(folder: Path, out: Path) -> str:
 
 def test_every_picture_and_every_run_that_the_page_names_is_there(page: Path) -> None:
     links = re.findall(r"\]\(([^)]+\.(?:svg|parquet))\)", page.read_text())
-    assert [link.rpartition("/")[2] for link in links] == ["qthresh-table1-goodput.svg", "qthresh-table1-cwnd.svg", *["runs.parquet"] * 2]  # fmt: skip
+    pictures, data = ["plots/mine-goodput.svg", "plots/mine-cwnd.svg"], ["data/mine.sim.runs.parquet", "data/mine.mininet.runs.parquet"]  # fmt: skip
+    assert links == [*pictures, *data]
     assert all((page.parent / link).is_file() for link in links)
     assert "With 50 packets of buffer, Vegas is left with about a tenth on every link." in page.read_text()
 
 
 def test_paper_sim_and_mininet_are_side_by_side(folders: list[Path], page: Path) -> None:
-    (measured,) = gather(folders)
+    measured = measured_of(folders)
     assert [run.runtime for run in measured.runs] == ["sim", "mininet"]
     table = Section(measured.definition, measured.runs).numbers
     assert table.heads[0] == "goodput, reno (kbit/s)"
@@ -74,7 +78,7 @@ def test_paper_sim_and_mininet_are_side_by_side(folders: list[Path], page: Path)
 
 
 def test_expectations_are_judged_for_each_runtime(folders: list[Path]) -> None:
-    (measured,) = gather(folders)
+    measured = measured_of(folders)
     rows = judge(measured)
     assert [(row.text[:24], row.per, row.runtime, row.value) for row in rows[:3]] == [
         ("Vegas gets 6 to 17 % of ", "512k-5ms", "sim", "10 %"),
@@ -96,7 +100,7 @@ def test_bounds_are_in_the_metrics_unit() -> None:
 
 
 def test_every_difference_above_ten_percent_has_a_line(folders: list[Path]) -> None:
-    (measured,) = gather(folders)
+    measured = measured_of(folders)
     lines = find_differences(measured, ["goodput_bps[reno]", "goodput_bps[vegas]"])
     found = {(line.metric, line.measured, line.against): line for line in lines}
     assert set(found) == {
@@ -150,7 +154,7 @@ def own(text: str, notes: str = "") -> str:
 
 
 def test_a_note_that_was_found_after_the_run_explains_it(tmp_path: Path) -> None:
-    (measured,) = gather([make_folder(tmp_path / "r", own(text_of("qthresh-table1")), "mininet", invent=known)])
+    measured = measured_of([make_folder(tmp_path / "r", own(text_of("qthresh-table1")), "mininet", invent=known)])
     (line,) = find_differences(measured, ["goodput_bps[reno]"])
     assert (line.notes, line.in_spread) == ((), False)
     found = (Note(text="found later", share=Between(min=-1, max=1)),)
@@ -163,12 +167,12 @@ def test_a_note_that_was_found_after_the_run_explains_it(tmp_path: Path) -> None
 def test_a_note_for_a_small_difference_does_not_explain_a_large_one(tmp_path: Path) -> None:
     note = '[[notes]]\ntext = "headers"\nmetrics = ["goodput_bps[reno]"]\nshare = { min = -0.12, max = 0 }\n'
     text = own(text_of("qthresh-table1"), note)
-    (measured,) = gather([make_folder(tmp_path / "r", text, "mininet", invent=known)])
+    measured = measured_of([make_folder(tmp_path / "r", text, "mininet", invent=known)])
     lines = find_differences(measured, ["goodput_bps[reno]"])
     explained = {point for line in lines if line.notes == ("headers",) for point in line.shares}
     assert explained == {"1.5M-2ms", "2M-2ms", "5M-2ms"}  # the fourth differs by 9.5 %
     text = text.replace("-0.12", "-0.06")
-    (measured,) = gather([make_folder(tmp_path / "s", text, "mininet", invent=known)])
+    measured = measured_of([make_folder(tmp_path / "s", text, "mininet", invent=known)])
     (line,) = find_differences(measured, ["goodput_bps[reno]"])
     assert line.notes == ()
     assert not line.in_spread
@@ -180,22 +184,34 @@ def test_a_difference_within_the_spread_of_the_repeats_says_so(tmp_path: Path) -
         result.flows[1].goodput_bps *= (1, 1.5, 0.5)[scenario.repeat]
         return result
 
-    (measured,) = gather([make_folder(tmp_path / "r", own(text_of("qthresh-table1")), invent=wide)])
+    measured = measured_of([make_folder(tmp_path / "r", own(text_of("qthresh-table1")), invent=wide)])
     (line,) = find_differences(measured, ["goodput_bps[vegas]"])
     assert line.in_spread
 
 
-def test_the_newest_run_of_each_runtime_is_taken_and_the_older_one_named(tmp_path: Path) -> None:
+def test_a_difference_is_within_the_spread_where_its_interval_holds_0() -> None:
+    """Not where the ranges of the runs touch."""
+    one, far, near = Spread(33.7, 33.6, 36.0, 33.6, 95.8, 20), Spread(81.8, 80.0, 83.0, 60.0, 90.0, 20), Spread(34.5, 33.0, 36.0, runs=20)  # fmt: skip
+    apart = far.minus(one)
+    assert apart.lo > 40, "their ranges overlap: 33.6 to 95.8 and 60 to 90"
+    assert apart.hi < 52
+    apart = near.minus(one)
+    assert apart.lo < 0 < apart.hi
+    ratio = one.over(Spread(10.0, 9.0, 11.0, runs=20))
+    assert ratio.value == pytest.approx(3.37)
+    assert ratio.lo < ratio.value < ratio.hi, "a quotient keeps its spread"
+
+
+def test_the_newest_run_of_each_runtime_is_taken(tmp_path: Path) -> None:
     base = tmp_path / "qthresh-table1"
     text = text_of("qthresh-table1")
     old, new = (make_folder(base / name, text, seed=seed, repeats=1) for name, seed in (("a", 1), ("b", 2)))
-    (measured,) = gather([new, old])
-    assert (measured.runs[0].path, measured.older) == (new, 1)
+    assert [run.summary["seed"] for run in measured_of([new, old]).runs] == [2]
     (tmp_path / "demo" / "x").mkdir(parents=True)
     (tmp_path / "demo" / "x" / "summary.json").write_text('{"rows": []}')
     assert newest_folders(tmp_path) == [new]
     (page,) = make_report([new, old], tmp_path / "report")
-    assert "Of 1 older run folder nothing is shown." in page.read_text()
+    assert "`fairlane lab run qthresh-table1 --seed 2`" in page.read_text()
 
 
 def test_an_incomplete_run_is_said_to_be_one(tmp_path: Path) -> None:
@@ -203,9 +219,7 @@ def test_an_incomplete_run_is_said_to_be_one(tmp_path: Path) -> None:
     assert "| sim | 1, not complete |" in page_of(folder, tmp_path / "report")
 
 
-def test_nothing_to_report_on_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(RunFolderError, match="run an experiment first"):
-        make_report([], tmp_path / "report")
+def test_a_folder_that_is_none_is_an_error_and_nothing_is_written(tmp_path: Path) -> None:
     with pytest.raises(RunFolderError, match="not a run folder"):
         make_report([tmp_path], tmp_path / "report")
     assert not (tmp_path / "report").exists()

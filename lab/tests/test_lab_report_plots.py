@@ -5,13 +5,11 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,8 +21,9 @@ from fairlane_lab.paths import REPOSITORY, RESULTS_DATA
 from fairlane_lab.report import RunFolderError, open_run, result_table
 from fairlane_lab.report.archive import open_archived
 from fairlane_lab.report.figures import FRAME, MAX_POINTS, PALETTE, PNG_DPI, colours, draw, make_plots, picture, thin
-from fairlane_lab.report.labels import axis_label, format_metric, name_of, number, rate_label, setting_label
-from fairlane_lab.report.run_folder import RunFolder, Spread
+from fairlane_lab.report.labels import axis_label, format_metric, name_of, number, setting_label
+from fairlane_lab.report.run_folder import RunFolder
+from fairlane_lab.results.statistics import Spread
 from matplotlib.collections import PathCollection
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
@@ -336,8 +335,8 @@ def test_colours_are_fixed_for_known_names_and_never_twice() -> None:
 @pytest.mark.parametrize(
     ("got", "expected"),
     [
-        (rate_label(512_000), "512 kbit/s"),
-        (rate_label(1e9), "1 Gbit/s"),
+        (setting_label("rate_bps", 512_000), "512 kbit/s"),
+        (setting_label("rate_bps", 1e9), "1 Gbit/s"),
         (setting_label("threshold", "auto"), "Qthresh self-tuning"),
         (setting_label("scheme", "drop_tail"), "drop-tail"),
         (setting_label("delay_ms", 5), "one-way delay 5 ms"),
@@ -354,14 +353,14 @@ def test_labels(got: str, expected: str) -> None:
     assert got == expected
 
 
-def printed(summary: dict[str, Any]) -> str:
+def printed(*runs: RunFolder) -> str:
     out = io.StringIO()
-    Console(file=out, width=80).print(result_table(summary))
+    Console(file=out, width=80).print(result_table(runs))
     return out.getvalue()
 
 
 def test_the_result_table_has_the_papers_values_below_and_fits_80_columns(table1: list[RunFolder]) -> None:
-    text = printed(json.loads((table1[1].path / "summary.json").read_text()))
+    text = printed(table1[1])
     lines = text.splitlines()
     point = next(place for place, line in enumerate(lines) if "2M-2ms" in line)
     assert lines[point + 1].split()[:3] == ["paper", "1798", "202.3"], lines
@@ -370,11 +369,29 @@ def test_the_result_table_has_the_papers_values_below_and_fits_80_columns(table1
 
 
 def test_the_result_table_has_a_section_for_each_case_and_says_when_runs_are_missing(table2: list[RunFolder]) -> None:
-    summary = {**json.loads((table2[0].path / "summary.json").read_text()), "complete": False}
-    lines = [line.rstrip() for line in printed(summary).splitlines()]
+    cut = replace(table2[0], summary={**table2[0].summary, "complete": False})
+    lines = [line.rstrip() for line in printed(cut).splitlines()]
     assert " 512k-5ms" in lines
     assert any("threshold=20" in line for line in lines)
     assert any("not complete" in line for line in lines)
+
+
+def test_runs_stand_below_each_other_and_what_lies_apart_is_marked(table1: list[RunFolder], tmp_path: Path) -> None:
+    """What was there as `fairlane lab compare`: sim and Mininet, one seed and another, a run and itself."""
+    text = printed(*table1)
+    lines = text.splitlines()
+    assert "(sim, Mininet; medians of 3 runs)" in " ".join(text.split())
+    point = next(place for place, line in enumerate(lines) if line.strip() == "2M-2ms")
+    assert [line.split()[0] for line in lines[point + 1 : point + 4]] == ["sim", "Mininet", "paper"]
+    sim, mininet = [run.points[2].metrics["utilisation"] for run in table1]
+    assert sim.lo > mininet.hi
+    assert "98.5*" in lines[point + 2]
+    assert "*" not in lines[point + 1]
+    assert max(map(len, lines)) <= 80
+    assert "* outside of the interval of sim" in text
+    one, other = (open_run(make_folder(tmp_path / str(seed), text_of("qthresh-table1"), seed=seed)) for seed in (1, 2))
+    assert "(seed 1, seed 2;" in printed(one, other)
+    assert "every number is the same" in printed(one, open_run(one.path))
 
 
 def test_groups_are_in_the_metrics_where_no_table_of_flows_was_kept(table1: list[RunFolder], tmp_path: Path) -> None:

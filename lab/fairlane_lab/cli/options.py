@@ -19,8 +19,7 @@ from rich.table import Table
 
 from fairlane_lab.definition.extend import experiment_names
 from fairlane_lab.definition.strict import Runtime, Scalar
-from fairlane_lab.problems import ExperimentError
-from fairlane_lab.results.summary_file import RunFolderError
+from fairlane_lab.problems import ExperimentError, RunFolderError
 from fairlane_lab.run_result import RunError
 
 if TYPE_CHECKING:

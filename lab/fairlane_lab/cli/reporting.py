@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane lab plot`, `report`, `compare`, `claims`, `publish` and `bundle`: what becomes of run folders, later and again."""
+"""`fairlane lab plot`, `report`, `claims`, `publish` and `bundle`: what becomes of run folders, later and again."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -11,7 +12,6 @@ import typer
 from fairlane_lab.cli.options import (
     JsonOption,
     ResultsOption,
-    complete_experiment,
     console,
     errors,
     fail,
@@ -19,9 +19,7 @@ from fairlane_lab.cli.options import (
     print_json,
     refusals,
 )
-from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.paths import RESULTS_PAGES, results_root
-from fairlane_lab.results.metadata import origin_problem
 from fairlane_lab.results.summary_file import read_summary
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, such as results/demo/latest.")]
@@ -44,7 +42,10 @@ def report(
     out: Annotated[Path | None, typer.Option(help="The folder of the pages; default results/report.")] = None,
     results: ResultsOption = None,
 ) -> None:
-    """A page in Markdown for each experiment: paper, sim, kernel and Mininet side by side, plots, and where differences come from."""
+    """A page in Markdown for each experiment: paper, sim, kernel and Mininet side by side, plots, and where differences come from.
+
+    What was reported into the same folder before stays on its pages, but for newer runs of the same experiment and runtime.
+    """
     from fairlane_lab.report import newest_folders
     from fairlane_lab.report.publish import make_report
 
@@ -68,9 +69,9 @@ def publish(
 ) -> None:
     """The pages of docs/results: tables and pictures from archived runs, and what is met, undecided and not met.
 
-    Refused for runs of a changed tree or of a commit that is not in the history, and for archives that were changed.
+    Refused for runs that are not whole, of a changed tree or of a commit that is not in the history, and for archives that were changed.
     """
-    from fairlane_lab.report.archive import archive_problem, archive_run
+    from fairlane_lab.report.archive import archive_problem, archive_run, runs_problem
     from fairlane_lab.report.publish import DATA, find_differing_pages, write_pages
     from fairlane_lab.report.run_folder import open_run
 
@@ -79,7 +80,7 @@ def publish(
         def report_page(name: str) -> None:
             status.update(f"publish: {name}")
 
-        origins = {folder: origin_problem(open_run(folder).metadata) for folder in folders or ()}
+        origins = {folder: runs_problem(open_run(folder).summary) for folder in folders or ()}
         if problems := [f"{folder}: {problem}" for folder, problem in origins.items() if problem]:
             fail("; ".join(problems))
         for folder in folders or ():
@@ -103,11 +104,13 @@ def claims(
 ) -> None:
     """What the papers claim, sentence by sentence, and what sim, kernel and Mininet say to it."""
     from fairlane_lab.cli.tables import claims_table
-    from fairlane_lab.report.judged import claim_rows, judge_archive, judge_folders
+    from fairlane_lab.report.archive import archive_runs
+    from fairlane_lab.report.judged import claim_rows, judge_archive
     from fairlane_lab.report.publish import DATA
 
-    with refusals(), errors.status("claims"):
-        rows = claim_rows(judge_folders(folders) if folders else judge_archive(out / DATA))
+    with refusals(), errors.status("claims"), TemporaryDirectory() as data:
+        archive_runs(folders or [], Path(data))
+        rows = claim_rows(judge_archive(Path(data) if folders else out / DATA))
     if as_json:
         print_json({"claims": [row.as_json() for row in rows]})
     else:
@@ -127,42 +130,3 @@ def bundle(
             note(f"note: {text}", "yellow")
     folder = target.name.removesuffix(".tar.gz")
     console.print(f"bundle {target}; to repeat it: tar xzf {target.name} && sh {folder}/{COMMAND}", soft_wrap=True)
-
-
-def compare(
-    a: Annotated[
-        str, typer.Argument(help="A run folder, or an experiment (its newest run).", autocompletion=complete_experiment)
-    ],
-    b: Annotated[str, typer.Argument(help="What to set beside it: a run folder, or a runtime of the same experiment.")],
-    results: ResultsOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Two runs side by side: sim and Mininet, before and after, one seed and another."""
-    from fairlane_lab.report import compare_runs, compare_table
-
-    of_one = b in RUNTIMES and not Path(a).is_dir()
-    first = _folder(a, ("mininet" if b == "sim" else "sim") if of_one else None, results)
-    second = _folder(a if of_one else b, b if of_one else None, results)
-    with refusals():
-        comparison = compare_runs(first, second)
-    if as_json:
-        print_json(comparison.as_json())
-    else:
-        console.print(compare_table(comparison))
-
-
-def _folder(given: str, runtime: str | None, root: Path | None) -> Path:
-    """The folder that an argument of `compare` means. Leaves with what is wrong."""
-    from fairlane_lab.report import newest_folders, open_run
-
-    if Path(given).is_dir():
-        return Path(given)
-    runs = [open_run(folder) for folder in newest_folders(root)]
-    mine = [run for run in runs if run.experiment == given and runtime in (None, run.runtime)]
-    if not mine:
-        where = (
-            f"{root or results_root()} has no run of an experiment of that name{f' in {runtime}' if runtime else ''}"
-        )
-        allowed = f"Allowed: a run folder, an experiment that was run, or as the second {' or '.join(RUNTIMES)}"
-        fail(f"{given!r} is no run folder, and {where}. {allowed}")
-    return max(mine, key=lambda run: run.started).path

@@ -42,8 +42,8 @@ from fairlane_lab.cli.stopping import Stop, stoppable
 from fairlane_lab.cli.tables import MAX_SHOWN, show_failures, show_summary
 from fairlane_lab.definition import Definition, Selection
 from fairlane_lab.paths import RESULTS_DATA, results_root
+from fairlane_lab.problems import RunFolderError
 from fairlane_lab.results.folder import hand_over, new_folder
-from fairlane_lab.results.summary_file import RunFolderError
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
 from fairlane_lab.sweep.runners import KERNEL, MININET, SIM, Executor, OnOutcome, local_executor, mininet_testbed

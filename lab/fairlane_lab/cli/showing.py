@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane lab show`: what an experiment is, and the table of a run folder."""
+"""`fairlane lab show`: what an experiment is, and the table of run folders."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from fairlane_lab.cli.options import (
     JsonOption,
     complete_experiment,
     console,
+    fail,
     find_experiments,
     make_table,
     print_json,
@@ -35,18 +36,29 @@ def show(
             help="An experiment, or a run folder such as results/demo/latest.", autocompletion=complete_experiment
         ),
     ],
+    beside: Annotated[
+        list[Path] | None, typer.Argument(metavar="[RUN]...", help="Other run folders, whose numbers stand below.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """What an experiment is and what is expected of it; or the table of a run folder."""
+    """What an experiment is and what is expected of it; or the table of run folders, side by side."""
+    from fairlane_lab.report.run_folder import RunFolder
+    from fairlane_lab.report.tables import result_table
+
     folder = Path(what)
     if folder.is_dir() or ("/" in what and not what.endswith(".toml")):
         with refusals():
-            summary = read_summary(folder)
+            runs = [RunFolder(each, read_summary(each)) for each in (folder, *(beside or ()))]
+            summaries = [run.summary for run in runs]
             if as_json:
-                print_json(summary)
+                print_json({"runs": summaries} if beside else summaries[0])
+            elif beside:
+                console.print(result_table(runs))
             else:
-                show_summary(summary, folder)
+                show_summary(summaries[0], folder)
         return
+    if beside:
+        fail(f"{what!r} is no run folder; allowed: one experiment, or run folders")
     definition = find_experiments([what])[0]
     runs = {runtime: expand(definition, Selection(runtime)) for runtime in definition.experiment.runtimes}
     points = {runtime: list(dict.fromkeys(each.point for each in mine)) for runtime, mine in runs.items()}

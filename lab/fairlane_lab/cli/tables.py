@@ -11,26 +11,25 @@ from rich.table import Table
 from rich.text import Text
 
 from fairlane_lab.cli.options import console, make_table, note
-from fairlane_lab.definition.metric import parse_metric
-from fairlane_lab.definition.names import PARAMETERS, RUNTIMES, Name
+from fairlane_lab.definition.names import RUNTIMES
 
 if TYPE_CHECKING:
     from fairlane_lab.report.judged import ClaimRow
 
 MAX_SHOWN = 10
 MAX_SHOWN_ALIKE = 3
-_QUOTIENT = Name("quotient", "%", 100)
 _COLOURS = {"met": "green", "not met": "red", "not run": "dim"}
 _OPEN = "yellow"
 
 
 def show_summary(summary: Mapping[str, Any], folder: Path) -> None:
     """Result table, verdicts, and whether it is complete."""
-    from fairlane_lab.report import result_table
+    from fairlane_lab.report.run_folder import RunFolder
+    from fairlane_lab.report.tables import result_table
 
     if not summary["points"]:
         return
-    console.print(result_table(summary, folder))
+    console.print(result_table([RunFolder(folder, summary)]))
     for line in verdict_lines(summary["verdicts"]):
         console.print(line, soft_wrap=True, highlight=False)
     if not summary["complete"]:
@@ -61,31 +60,19 @@ def _state(state: str) -> str:
 
 
 def _verdict_line(verdict: Mapping[str, Any]) -> str:
-    """`met        Vegas gets 6 to 17 %…, case 2M-2ms: 7.5 % (7.1 to 7.9)`; of an undecided one also what would decide it."""
-    about = _QUOTIENT if verdict.get("relative_to") else _metric_name(verdict["metric"])
-    per = ", ".join(f"{name} {value}" for name, value in verdict["per"].items() if name != "point")
-    if not per and len(verdict["points"]) == 1 and verdict["points"] != ["only"]:
-        per = verdict["points"][0]
-    if verdict["value"] is None:
-        value = "nothing qualifies" if verdict["met"] is False else "not measured"
-    else:
-        value = f"{verdict['value'] * about.scale:.4g} {about.unit}".strip()
-        if verdict["runs"] > 1:
-            ends = " to ".join(f"{end * about.scale:.4g}" for end in (verdict["lo"], verdict["hi"]) if end is not None)
-            parts = [verdict.get("same") or ends, f"n = {verdict['runs']}"]
-            value += f" ({', '.join(filter(None, parts))})"
-        if verdict["state"] in ("undecided", "too few by design"):
-            side = "within" if verdict.get("within", verdict["met"]) else "outside"
-            needed = verdict["runs_needed"]
-            value += f" ({side}; {'no number of' if needed is None else f'about {needed}'} runs decide it)"
-    return f"{_state(verdict['state'])} {verdict['text']}{' · ' + per if per else ''}: {value}"
+    """`met        Vegas gets 6 to 17 %… · 2M-2ms: 7.5 % (7.1 to 7.9, n = 20)`; of an undecided one also what would decide it."""
+    from fairlane_lab.report.judged import Judged
 
-
-def _metric_name(metric: str) -> Name:
-    if metric in PARAMETERS:
-        return PARAMETERS[metric]
-    first, divisor = parse_metric(metric)
-    return _QUOTIENT if divisor else first.about
+    bound, points = Judged("", "", "", verdict, None), verdict["points"]
+    where = bound.per or (points[0] if len(points) == 1 and points != ["only"] else "")
+    value = bound.value or ("nothing qualifies" if verdict["met"] is False else "not measured")
+    if bound.value and bound.runs > 1:
+        value += f" ({', '.join(filter(None, (bound.interval, f'n = {bound.runs}')))})"
+    if bound.value and bound.state in ("undecided", "too few by design"):
+        side = "within" if verdict.get("within", verdict["met"]) else "outside"
+        needed = verdict["runs_needed"]
+        value += f" ({side}; {'no number of' if needed is None else f'about {needed}'} runs decide it)"
+    return f"{_state(bound.state)} {bound.text}{f' · {where}' if where else ''}: {value}"
 
 
 def claims_table(rows: Sequence[ClaimRow]) -> Table:

@@ -18,6 +18,7 @@ import hashlib
 import json
 import shutil
 import zlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,25 +34,33 @@ from fairlane_lab.definition.plots import Cdf, Series
 from fairlane_lab.definition.strict import Runtime
 from fairlane_lab.inputs import COPIES, configuration
 from fairlane_lab.paths import digest_files
+from fairlane_lab.problems import ExperimentError, RunFolderError
 from fairlane_lab.report.run_folder import Measured, RunFolder, copy_of, definition_of, open_run
 from fairlane_lab.results import tables
 from fairlane_lab.results.metadata import origin_problem
 from fairlane_lab.results.summary import read_rows, summary_of
-from fairlane_lab.results.summary_file import RunFolderError
 
 KEPT = ("runtime", "target", "seed", "quick", "complete", "asked_runs", "definition_sha256", "metadata", "speed", "about")  # fmt: skip
 """Of a summary: what the rows do not say."""
 _METADATA = b"fairlane"
 
 
+def archive_runs(folders: Sequence[Path], data: Path) -> None:
+    """Archive run folders; of several of the same experiment and runtime the newest stays. Raises RunFolderError."""
+    for run in sorted(map(open_run, folders), key=lambda run: run.started):
+        archive_run(run.path, data)
+
+
 def archive_run(folder: Path, data: Path) -> Path:
     """Put a run folder into the archive `data`, in the place of what it has of this experiment and runtime. Returns the file of the runs.
 
-    Raises RunFolderError for a folder that is none, or whose runs are not all there.
+    Raises RunFolderError for a folder that is none, or is of an experiment that is not valid any more.
     """
     run = open_run(folder)
-    if not run.complete or run.summary.get("quick"):
-        raise RunFolderError(f"{folder}: only complete runs are archived, and none of --quick")
+    try:
+        definition_of(run.experiment, run.definition, run.copy)
+    except ExperimentError as error:
+        raise RunFolderError(f"{folder}: {error}") from None
     runs = tables.read(folder / "runs.parquet")
     if runs is None:
         raise RunFolderError(f"{folder}: has no runs.parquet")
@@ -130,8 +139,15 @@ def digest(data: Path, name: str) -> str:
 
 
 def archive_problem(path: Path) -> str:
-    """Why an archive's runs may not be shown; empty where they may: they are of a commit of the history, and as they were archived."""
-    return origin_problem(_about(path).get("metadata", {})) or numbers_problem(path)
+    """Why an archive's runs may not be published; empty where they may (`runs_problem`) and are as they were archived."""
+    return runs_problem(_about(path)) or numbers_problem(path)
+
+
+def runs_problem(about: Mapping[str, Any]) -> str:
+    """Why runs with this summary may not be published; empty where they may: they are whole, and of a commit of the history."""
+    if about.get("quick") or not about.get("complete", True):
+        return "only complete runs are published, and none of --quick"
+    return origin_problem(about.get("metadata", {}))
 
 
 def numbers_problem(path: Path) -> str:

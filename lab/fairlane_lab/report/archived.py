@@ -11,11 +11,11 @@ from typing import Any, cast
 
 from fairlane_lab.definition import Definition, Selection, expand
 from fairlane_lab.definition.strict import Runtime
+from fairlane_lab.problems import RunFolderError
 from fairlane_lab.report.archive import is_stale, numbers_problem, open_archived, runs_file
 from fairlane_lab.results import tables
 from fairlane_lab.results.rows import make_rows
 from fairlane_lab.results.summary import read_rows
-from fairlane_lab.results.summary_file import RunFolderError
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep.runners import Executor, Outcome
 

@@ -7,14 +7,14 @@ A note explains a difference when it is `against` the same reference, its `where
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from fairlane_lab.definition.judging import Note
 from fairlane_lab.definition.strict import matches
-from fairlane_lab.report.run_folder import Measured, Point, Spread
+from fairlane_lab.report.run_folder import Measured, Point
+from fairlane_lab.results.statistics import Spread
 
 LIMIT = 0.10
 JAIN_LIMIT = 0.02
@@ -56,8 +56,8 @@ def find_differences(experiment: Measured, metrics: Sequence[str]) -> list[Line]
                     experiment.definition.experiment.notes, points[measured], metric, measured, against
                 )
                 notes = tuple(note.text for note in fitting if note.explains(share))
-                low, high = difference_interval(spread, reference)
-                line = Line(metric, measured, against, notes, not notes and low <= 0 <= high)
+                apart = spread.minus(reference)
+                line = Line(metric, measured, against, notes, not notes and apart.lo <= 0 <= apart.hi)
                 key = (metric, measured, against, notes, line.in_spread)
                 lines.setdefault(key, line).shares[name] = share
     for line in lines.values():
@@ -98,11 +98,3 @@ def numbers_of_paper(experiment: Measured, metrics: Sequence[str]) -> Iterator[t
             for runtime, against, spread, reference in _pairs(experiment, points, metric):
                 if against == "paper":
                     yield name, metric, runtime, reference.value, spread.value
-
-
-def difference_interval(measured: Spread, reference: Spread) -> tuple[float, float]:
-    """95 % interval of `measured` less `reference`, from those of both (MOVER: Zou and Donner 2008)."""
-    apart = measured.value - reference.value
-    low = math.hypot(measured.value - measured.lo, reference.hi - reference.value)
-    high = math.hypot(measured.hi - measured.value, reference.value - reference.lo)
-    return apart - low, apart + high

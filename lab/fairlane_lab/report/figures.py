@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 from plotnine.exceptions import PlotnineWarning
 
-from fairlane_lab.definition.names import LIMIT_SERIES, RUNTIMES, TRANSFER_METRICS
+from fairlane_lab.definition.names import LIMIT_SERIES, RUNTIMES, TRANSFER_METRICS, Name
 from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Plot, Series
 from fairlane_lab.programs import known_parts
 from fairlane_lab.report import labels
@@ -261,6 +261,12 @@ def _measured(
     return _in_order(data, "panel", "label", "runtime")
 
 
+def _scaled(data: pd.DataFrame, names: Mapping[str, Name]) -> pd.DataFrame:
+    """Values and their ends in the units of their metrics' names."""
+    scales = data["metric"].map({metric: name.scale for metric, name in names.items()})
+    return data.assign(**data[ENDS].mul(scales, axis=0))
+
+
 def _at(point: Point, x: str) -> Any:
     """Where a point lies on the x axis: its parameter, or its metric as it is shown."""
     measured = None if x in point.params else point.get(x)
@@ -362,7 +368,7 @@ def _lines(plot: Lines, runs: Sequence[RunFolder]) -> p9.ggplot:
         else name.unit
         for metric, name in names.items()
     }
-    data[ENDS] = data[ENDS].mul(data["metric"].map({metric: name.scale for metric, name in names.items()}), axis=0)
+    data = _scaled(data, names)
     shown = ordered(quantities[metric] for metric in metrics)
     if len(shown) > 1:
         data["panel"] = (data["panel"].astype(str) + "\n" + data["metric"].map(quantities)).str.strip()
@@ -454,7 +460,7 @@ def _series(plot: Series, runs: Sequence[RunFolder]) -> p9.ggplot:
     data = pd.concat(parts)
     names = {each: labels.series_name(each) for each in metrics}
     names = {each: labels.rate_name(name, data["y"][data["metric"] == each].max()) for each, name in names.items()}
-    data[ENDS] = data[ENDS].mul(data["metric"].map({metric: name.scale for metric, name in names.items()}), axis=0)
+    data = _scaled(data, names)
     quantities = data["metric"].map({metric: labels.axis_label(name) for metric, name in names.items()})
     if len(metrics) > 1:
         data["row"] = (data["row"] + "\n" + quantities) if data["row"].nunique() > 1 else quantities

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -16,8 +15,8 @@ from fairlane_lab.definition.judging import Expectation
 from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.report import labels
 from fairlane_lab.report.archive import open_measured
-from fairlane_lab.report.run_folder import Measured, gather
-from fairlane_lab.results.summary import read_rows, summary_of
+from fairlane_lab.report.run_folder import Measured
+from fairlane_lab.results.verdicts import margins
 
 NOT_RUN = "not run"
 STATES = ("not met", NOT_RUN, "too few by design", "undecided", "met")
@@ -104,10 +103,8 @@ class Judged:
     @property
     def rank(self) -> tuple[int, float]:
         """What decides a sentence comes first: a bound that is not met, then one without data, then one that is open; the nearest of them."""
-        value, low, high = (self.verdict[name] for name in ("value", "min", "max"))
-        inside = [] if low is None or value is None else [value - low]
-        inside += [] if high is None or value is None else [high - value]
-        return {"not met": 0, "no data": 1, "met": 3}.get(self.state, 2), min(inside, default=-math.inf)
+        inside = min(margins(*(self.verdict[name] for name in ("min", "max", "value"))))
+        return {"not met": 0, "no data": 1, "met": 3}.get(self.state, 2), inside
 
     @property
     def _over(self) -> str:
@@ -268,18 +265,6 @@ def _answer_to(claim: Claim, runtime: str, judged: Sequence[Judged]) -> Answer:
 
 
 def judge_archive(data: Path) -> list[Judged]:
-    """The bounds of the claims' experiments, by the archive. Raises RunFolderError, ExperimentError."""
+    """The bounds of the claims' experiments, by an archive. Raises RunFolderError, ExperimentError."""
     names = dict.fromkeys(bound.experiment for claim in read_claims() for bound in claim.bounds())
     return [each for name in names for each in judge(open_measured(data, load(name)))]
-
-
-def judge_folders(folders: Sequence[Path]) -> list[Judged]:
-    """The bounds of run folders, as their experiments' files and the claims are now. Raises RunFolderError, ExperimentError."""
-    judged: list[Judged] = []
-    for each in gather(folders):
-        runs = [
-            replace(run, summary=summary_of(read_rows(run.path / "runs.parquet"), each.definition, run.summary))
-            for run in each.runs
-        ]
-        judged += judge(replace(each, runs=tuple(runs)))
-    return judged

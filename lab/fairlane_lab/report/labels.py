@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
+from fairlane_controller.units import format_rate, rounded
+
 from fairlane_lab.definition.names import PARAMETERS, SERIES_METRICS, Name, find_name
 from fairlane_lab.programs import known_parts
 
@@ -70,7 +72,7 @@ def value_label(column: str, value: Any) -> str:
     if is_number(value):
         name = PARAMETERS.get(column)
         if column == "rate_bps":
-            return rate_label(float(value))
+            return format_rate(rounded(float(value), 4))
         if name is not None and name.unit in ("ms", "s"):
             return f"{number(float(value))} {name.unit}"
         return number(float(value))
@@ -81,14 +83,6 @@ def setting_label(column: str, value: Any) -> str:
     """A parameter with its value: `delay 5 ms`, `threshold 4`; the bare value where it says itself what it is."""
     text, name = value_label(column, value), name_of(column)
     return f"{name.label} {text}" if (is_number(value) or name.unit) and column != "rate_bps" else text
-
-
-def rate_label(rate_bps: float) -> str:
-    """`512 kbit/s`, `1.5 Mbit/s`, `1 Gbit/s`."""
-    for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
-        if abs(rate_bps) >= size:
-            return f"{rate_bps / size:.4g} {unit}"
-    return f"{rate_bps:.4g} bit/s"
 
 
 def number(value: float, digits: int = 4) -> str:

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # pyright: reportUnknownMemberType=false
-"""Pages in Markdown: those of docs/results from the archive, one a question, the claims of the papers first; and those of run folders, one an experiment."""
+"""Pages in Markdown from archived runs: those of docs/results, one a question, the claims of the papers first; and those of one's own run folders."""
 
 from __future__ import annotations
 
 import hashlib
 import io
-import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,17 +17,15 @@ import matplotlib.pyplot as plt
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 
-from fairlane_lab.definition import Definition, experiment_names
 from fairlane_lab.definition.extend import read_as
 from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.definition.strict import Strict
-from fairlane_lab.paths import RESULTS_DATA, digest_files
+from fairlane_lab.paths import RESULTS_DATA
 from fairlane_lab.report import labels
-from fairlane_lab.report.archive import archived_definitions, digest, is_stale, open_measured
+from fairlane_lab.report.archive import archive_runs, archived_definitions, digest, open_measured
 from fairlane_lab.report.differences import numbers_of_paper
 from fairlane_lab.report.figures import draw, draw_ratios, save
 from fairlane_lab.report.judged import NOT_RUN, STATES, ClaimRow, Sentence, claim_rows, sentences
-from fairlane_lab.report.run_folder import gather
 from fairlane_lab.report.section import PLOTS, TABLES, Section, changes_csv, one_line, to_csv
 
 DATA = RESULTS_DATA.name
@@ -64,11 +61,8 @@ class Page:
     name: str
     question: str
     sections: Sequence[Section]
-
-    @property
-    def is_archived(self) -> bool:
-        """Whether it is one of docs/results."""
-        return self.sections[0].is_archived
+    is_published: bool
+    """Whether it stands among the pages of docs/results, with an index; else alone."""
 
     @property
     def sentences(self) -> list[Sentence]:
@@ -88,8 +82,9 @@ class Page:
         files: dict[str, Content] = {f"{self.name}.md": _render("page.md.j2", page=self)}
         for section in self.sections:
             files |= section.tables
+            of = digest(section.runs[0].path, section.name)
             for link, plot in section.pictures.items():
-                files[link] = Picture(section.digest, partial(draw, plot, section.runs))
+                files[link] = Picture(of, partial(draw, plot, section.runs))
         return files
 
 
@@ -113,7 +108,9 @@ Content: TypeAlias = "str | Picture"
 """Of a file of a folder of pages: a page or a table, or a picture."""
 
 
-def make_pages(results: Path, show_progress: Callable[[str], None] = lambda _name: None) -> dict[str, Content]:
+def make_pages(
+    results: Path, show_progress: Callable[[str], None] = lambda _name: None, is_published: bool = True
+) -> dict[str, Content]:
     """Every file of the pages by its name, from the archive in `results`/data; writes nothing.
 
     Raises RunFolderError for a damaged archive, ExperimentError for an experiment's file or a file of questions with errors.
@@ -121,21 +118,21 @@ def make_pages(results: Path, show_progress: Callable[[str], None] = lambda _nam
     sections: dict[str, Section] = {}
     for definition in archived_definitions(results / DATA):
         show_progress(definition.experiment.name)
-        sections[definition.experiment.name] = _section(definition, results)
+        sections[definition.experiment.name] = Section(definition, open_measured(results / DATA, definition).runs)
     questions = results / QUESTIONS
     asked = read_as(questions, Questions) if questions.exists() else Questions()
     pages = [
-        Page(each.name, each.question, [sections[name] for name in each.experiments if name in sections])
+        Page(each.name, each.question, [sections[name] for name in each.experiments if name in sections], is_published)
         for each in asked.pages
         if not sections.keys().isdisjoint(each.experiments)
     ]
     named = {name for each in asked.pages for name in each.experiments}
     pages += [
-        Page(name, section.definition.experiment.title, [section])
+        Page(name, section.definition.experiment.title, [section], is_published)
         for name, section in sections.items()
         if name not in named
     ]
-    found = _index(pages, asked.pictures)
+    found = _index(pages, asked.pictures) if is_published else {}
     for page in pages:
         found |= page.files()
     return found
@@ -188,25 +185,22 @@ def _sentences_csv(rows: Iterable[Sentence]) -> str:
     return to_csv(("experiment", "asked", "bound", "worst", *RUNTIMES), lines)
 
 
-def write_pages(results: Path, show_progress: Callable[[str], None] = lambda _name: None) -> list[Path]:
-    """Write every page into `results`, and remove pages and pictures that nothing is archived for. Returns the pages."""
-    files = make_pages(results, show_progress)
-    pages = _write(results, files)
-    for name in _written(results):
-        if name not in files:
-            (results / name).unlink()
-    return pages
-
-
-def _write(folder: Path, files: Mapping[str, Content]) -> list[Path]:
+def write_pages(
+    results: Path, show_progress: Callable[[str], None] = lambda _name: None, is_published: bool = True
+) -> list[Path]:
+    """Write every page into `results`; published ones take the place of all that is there. Returns the pages."""
+    files = make_pages(results, show_progress, is_published)
     for name in (PLOTS, TABLES):
-        (folder / name).mkdir(parents=True, exist_ok=True)
+        (results / name).mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         if isinstance(content, Picture):
-            content.write(folder / name)
+            content.write(results / name)
         else:
-            (folder / name).write_text(content, encoding="utf-8")
-    return [folder / name for name in files if name.endswith(".md")]
+            (results / name).write_text(content, encoding="utf-8")
+    for name in _written(results) if is_published else ():
+        if name not in files:
+            (results / name).unlink()
+    return [results / name for name in files if name.endswith(".md")]
 
 
 def round_coordinates(svg: str) -> str:
@@ -244,40 +238,21 @@ def picture_digest(path: Path) -> str:
 
 
 def make_report(folders: Sequence[Path], out: Path) -> list[Path]:
-    """Write a page for each experiment of some run folders into the folder `out`: its newest run in each runtime, side by side.
+    """Archive run folders in `out`/data, and write a page for each experiment that is there, its runs of each runtime side by side.
 
     Args:
-        folders: The run folders.
-        out: Where the pages go; their pictures are in `plots/` there.
+        folders: The run folders, whatever they are of; the newest of an experiment and runtime stays.
+        out: Where the pages go; their pictures are in `plots/` there, their tables in `tables/`.
 
     Returns:
         The pages.
 
     Raises:
-        RunFolderError: A folder is no run folder of the lab, is of an experiment that is not valid any more, or there are none.
+        RunFolderError: A folder is no run folder of the lab, or is of an experiment that is not valid any more.
 
     """
-    written: list[Path] = []
-    for measured in gather(folders):
-        data = {run.runtime: os.path.relpath(run.path / "runs.parquet", out) for run in measured.runs}
-        of = digest_files([run.path / "summary.json" for run in measured.runs], 16)
-        section = Section(measured.definition, measured.runs, measured.older, data, of)
-        written += _write(out, Page(measured.name, measured.definition.experiment.title, [section]).files())
-    return written
-
-
-def _section(definition: Definition, results: Path) -> Section:
-    archive, name = results / DATA, definition.experiment.name
-    runs = open_measured(archive, definition).runs
-    known = name in experiment_names()  # of another the file as it is now is not known
-    return Section(
-        definition,
-        runs,
-        data={run.runtime: f"{DATA}/{name}.{run.runtime}.runs.parquet" for run in runs},
-        digest=digest(archive, name),
-        stale=tuple(run.runtime for run in runs if known and is_stale(archive, definition, run)),
-        is_archived=True,
-    )
+    archive_runs(folders, out / DATA)
+    return write_pages(out, is_published=False)
 
 
 def _render(template: str, **values: Any) -> str:

@@ -13,60 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from fairlane_controller.errors import short
-from pydantic import BaseModel, ValidationError
+from pydantic import TypeAdapter
 
 from fairlane_lab.definition.extend import Source, experiment_names
 from fairlane_lab.definition.judging import PaperNumbers
 from fairlane_lab.definition.loading import Definition, load, make_definition
-from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.definition.plots import Plot, Series
 from fairlane_lab.definition.strict import Where, matches
 from fairlane_lab.paths import results_root
-from fairlane_lab.problems import ExperimentError
-from fairlane_lab.results.folder import read_lines
-from fairlane_lab.results.summary_file import RunFolderError, read_summary
+from fairlane_lab.problems import RunFolderError
+from fairlane_lab.results.statistics import Spread
+from fairlane_lab.results.summary_file import read_summary
 
-
-class _Shown(BaseModel):
-    """What is shown of a definition that may be of an older version."""
-
-    plots: list[Plot] | None = None
-    paper_numbers: list[PaperNumbers] | None = None
-
-
-@dataclass(frozen=True)
-class Spread:
-    """A metric over the repeats of a point, in the metric's own unit."""
-
-    value: float
-    """Median (or mean, as the experiment says)."""
-    lo: float
-    hi: float
-    """Confidence bounds of the middle: 95 %, or as much as the number of runs allows; equal to the middle with one run."""
-    runs: int = 1
-    least: float = math.nan
-    most: float = math.nan
-    """Range of the runs; NaN where it is not known."""
-
-    def scaled(self, factor: float) -> Spread:
-        """The same spread in another unit."""
-        ends = (self.least * factor, self.most * factor)
-        return Spread(self.value * factor, self.lo * factor, self.hi * factor, self.runs, *ends)
-
-    def over(self, other: Spread) -> Spread:
-        """The quotient of two middles above 0; its interval from theirs, as of a difference of logarithms (MOVER)."""
-        value = self.value / other.value
-        if min(self.lo, other.lo) <= 0:
-            return Spread(value, max(0.0, self.lo / other.hi), self.hi / other.lo if other.lo > 0 else value, self.runs)
-        low = math.hypot(math.log(self.value / self.lo), math.log(other.hi / other.value))
-        high = math.hypot(math.log(self.hi / self.value), math.log(other.value / other.lo))
-        return Spread(value, value * math.exp(-low), value * math.exp(high), min(self.runs, other.runs))
-
-    @property
-    def is_range(self) -> bool:
-        """Whether the bounds are the range of the runs, because too few runs give no 95 %."""
-        return self.runs > 1 and (self.lo, self.hi) == (self.least, self.most)
+_PLOTS, _PAPER = TypeAdapter(list[Plot]), TypeAdapter(list[PaperNumbers])
 
 
 @dataclass(frozen=True)
@@ -167,24 +126,14 @@ class RunFolder:
         return self.summary["definition"]
 
     @cached_property
-    def _shown(self) -> _Shown:
-        try:
-            return _Shown.model_validate(self.definition)
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = "/".join(map(str, first["loc"]))
-            text = short(f"/definition/{place}: {first['msg']} (got {first['input']!r:.60})", 400)
-            raise RunFolderError(f"{self.path}/summary.json: not of `fairlane lab run`: {text}") from None
-
-    @property
     def plots(self) -> list[Plot]:
         """What to draw."""
-        return self._shown.plots or []
+        return _PLOTS.validate_python(self.definition.get("plots") or [])
 
-    @property
+    @cached_property
     def paper(self) -> list[PaperNumbers]:
         """The paper's numbers."""
-        return self._shown.paper_numbers or []
+        return _PAPER.validate_python(self.definition.get("paper_numbers") or [])
 
     @property
     def main_metrics(self) -> list[str]:
@@ -231,11 +180,6 @@ class RunFolder:
         table = self._table("series", [("repeat", "in", drawn)])
         return table.sort_values("t_s", kind="stable", ignore_index=True) if len(table) else table
 
-    @cached_property
-    def events(self) -> list[dict[str, Any]]:
-        """The controller's events of all runs."""
-        return list(read_lines(self.path / f"{self.prefix}events.jsonl"))
-
     def select(self, where: Where) -> list[Point]:
         """Points whose parameters satisfy `where` (which may also name the runtime)."""
         return [point for point in self.points if matches(where, {**point.params, "runtime": self.runtime})]
@@ -265,8 +209,9 @@ def _point(entry: Mapping[str, Any]) -> Point:
     metrics: dict[str, Spread] = {}
     for name, value in values.items():
         if not name.endswith(("_lo", "_hi")):
-            ends = (values.get(f"{name}_lo", value), values.get(f"{name}_hi", value))
-            metrics[name] = Spread(value, *ends, entry.get("runs", 1), *ranges.get(name, (math.nan, math.nan)))
+            low, high = values.get(f"{name}_lo", value), values.get(f"{name}_hi", value)
+            least, most = ranges.get(name, (math.nan, math.nan))
+            metrics[name] = Spread(value, low, high, least, most, entry.get("runs", 1))
     return Point(entry["point"], entry["params"], metrics)
 
 
@@ -276,8 +221,6 @@ class Measured:
 
     definition: Definition
     runs: tuple[RunFolder, ...]
-    older: int = 0
-    """Run folders that were given but are older runs in the same runtime."""
 
     @property
     def name(self) -> str:
@@ -290,12 +233,17 @@ class Measured:
         return max(self.runs, key=lambda run: run.started)
 
     def points(self) -> dict[str, dict[str, Point]]:
-        """Every point's name in the definition's order, with the point in each runtime that has it."""
-        found: dict[str, dict[str, Point]] = {}
-        for run in sorted(self.runs, key=lambda run: -len(run.points)):
-            for point in run.points:
-                found.setdefault(point.name, {})[run.runtime] = point
-        return found
+        """`points_of` its runs, by their runtimes."""
+        return points_of({run.runtime: run for run in self.runs})
+
+
+def points_of(runs: Mapping[str, RunFolder]) -> dict[str, dict[str, Point]]:
+    """Every point's name in the definition's order, with the point in each run that has it, by the run's name."""
+    found: dict[str, dict[str, Point]] = {}
+    for name, run in sorted(runs.items(), key=lambda each: -len(each[1].points)):
+        for point in run.points:
+            found.setdefault(point.name, {})[name] = point
+    return found
 
 
 def copy_of(folder: Path, prefix: str, metadata: Mapping[str, Any]) -> Path | None:
@@ -317,42 +265,16 @@ def definition_of(name: str, kept: Mapping[str, Any] | None, copy: Path | None =
     return make_definition(Source(document, (copy or Path(kept["origin"]),)))
 
 
-def gather(folders: Sequence[Path]) -> list[Measured]:
-    """Experiments in the order in which they first appear, each with its newest run in each runtime.
-
-    Raises RunFolderError for a folder that is none or of an experiment that is not valid any more, or when there are no folders.
-    """
-    if not folders:
-        raise RunFolderError(
-            "no run folders: run an experiment first: `fairlane lab run NAME` (names: `fairlane lab list`)"
-        )
-    found: list[Measured] = []
-    for name, runtimes in _by_runtime(map(open_run, folders)).items():
-        newest = tuple(runs[-1] for runs in runtimes.values())
-        try:
-            definition = definition_of(name, newest[0].definition, newest[0].copy)
-        except ExperimentError as error:
-            raise RunFolderError(f"{newest[0].path}: {error}") from None
-        assert definition is not None
-        found.append(Measured(definition, newest, sum(len(runs) - 1 for runs in runtimes.values())))
-    return found
-
-
 def newest_folders(root: Path | None = None) -> list[Path]:
     """The newest run folder of each experiment in each runtime below `root` (default: the tree's `results/`)."""
-    runs: list[RunFolder] = []
+    newest: dict[tuple[str, str], RunFolder] = {}
     for path in sorted((root or results_root()).glob("*/*/summary.json")):
         with contextlib.suppress(RunFolderError):  # of another program
-            runs += [] if path.parent.is_symlink() else [open_run(path.parent)]
-    return [found[-1].path for _, runtimes in sorted(_by_runtime(runs).items()) for found in runtimes.values()]
-
-
-def _by_runtime(runs: Iterable[RunFolder]) -> dict[str, dict[str, list[RunFolder]]]:
-    """Experiment → runtime, sim first → its runs, the newest last."""
-    found: dict[str, dict[str, list[RunFolder]]] = {}
-    for run in sorted(runs, key=lambda run: (RUNTIMES.index(run.runtime), run.started)):
-        found.setdefault(run.experiment, {}).setdefault(run.runtime, []).append(run)
-    return found
+            if not path.parent.is_symlink():
+                run = open_run(path.parent)
+                key = run.experiment, run.runtime
+                newest[key] = max(newest.get(key, run), run, key=lambda each: each.started)
+    return [newest[key].path for key in sorted(newest)]
 
 
 def ordered(values: Iterable[Any]) -> list[Any]:

@@ -6,8 +6,8 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 
 from fairlane_lab.definition import experiment_names
@@ -16,6 +16,7 @@ from fairlane_lab.definition.draws import draws_of
 from fairlane_lab.definition.judging import Changed
 from fairlane_lab.definition.plots import Plot
 from fairlane_lab.report import labels
+from fairlane_lab.report.archive import is_stale
 from fairlane_lab.report.differences import Line, find_differences
 from fairlane_lab.report.judged import Judged, Sentence, judge, sentences
 from fairlane_lab.report.run_folder import Measured
@@ -29,18 +30,16 @@ TABLES = "tables"
 class Section(Measured):
     """What the template of a page gets of an experiment."""
 
-    data: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Runtime → where its runs are, as a link."""
-    digest: str = ""
-    """Of the data: a picture that was drawn from other data is drawn anew."""
-    stale: tuple[str, ...] = ()
-    """Runtimes that were measured before the experiment's file changed."""
-    is_archived: bool = False
-
     @property
     def is_known(self) -> bool:
         """Whether its file is one of lab/experiments."""
-        return self.is_archived and self.name in experiment_names()
+        return self.name in experiment_names()
+
+    @property
+    def stale(self) -> list[str]:
+        """Runtimes that were measured before the experiment's file changed; of a file that is not one of lab/experiments it is not known."""
+        known = self.is_known
+        return [run.runtime for run in self.runs if known and is_stale(run.path, self.definition, run)]
 
     @property
     def command(self) -> str:
@@ -48,7 +47,7 @@ class Section(Measured):
         run = self.runs[0]
         runtime = "" if run.runtime == "sim" else f" --runtime {run.runtime}"
         seed = "" if run.summary["seed"] == 1 else f" --seed {run.summary['seed']}"
-        file = run.copy.name if run.copy and self.name not in experiment_names() else self.name
+        file = run.copy.name if run.copy and not self.is_known else self.name
         return f"fairlane lab run {file}{runtime}{seed}"
 
     @property

@@ -31,18 +31,52 @@ MIDDLES: Mapping[str, Callable[[Sequence[float]], float]] = {"median": median, "
 
 
 @dataclass(frozen=True)
-class Aggregate:
-    """A metric over repeats; `lo` and `hi` bound its middle with 95 % confidence, as far as the number of runs allows."""
+class Spread:
+    """A metric over the repeats of a point, in the metric's own unit."""
 
     value: float
+    """Median, or mean."""
     lo: float
     hi: float
-    min: float
-    max: float
-    runs: int
+    """Bounds of the middle with 95 % confidence, or as much as the number of runs allows; equal to the middle with one run."""
+    min: float = math.nan
+    max: float = math.nan
+    """Range of the runs; NaN where it is not known."""
+    runs: int = 1
+
+    @property
+    def is_range(self) -> bool:
+        """Whether the bounds are the range of the runs, because too few runs give no 95 %."""
+        return self.runs > 1 and (self.lo, self.hi) == (self.min, self.max)
+
+    def scaled(self, factor: float) -> Spread:
+        """The same spread in another unit."""
+        ends = (self.lo * factor, self.hi * factor, self.min * factor, self.max * factor)
+        return Spread(self.value * factor, *ends, self.runs)
+
+    def minus(self, other: Spread) -> Spread:
+        """The difference of two middles; its interval from theirs (MOVER: Zou and Donner 2008)."""
+        apart = self.value - other.value
+        low = math.hypot(self.value - self.lo, other.hi - other.value)
+        high = math.hypot(self.hi - self.value, other.value - other.lo)
+        return Spread(apart, apart - low, apart + high, runs=min(self.runs, other.runs))
+
+    def over(self, other: Spread) -> Spread:
+        """The quotient of two middles above 0; its interval from theirs, as of a difference of logarithms."""
+        value, runs = self.value / other.value, min(self.runs, other.runs)
+        if min(self.lo, other.lo) <= 0:
+            return Spread(
+                value, max(0.0, self.lo / other.hi), self.hi / other.lo if other.lo > 0 else value, runs=self.runs
+            )
+        apart = self._logarithm.minus(other._logarithm)
+        return Spread(value, math.exp(apart.lo), math.exp(apart.hi), runs=runs)
+
+    @property
+    def _logarithm(self) -> Spread:
+        return Spread(*map(math.log, (self.value, self.lo, self.hi)), runs=self.runs)
 
 
-def aggregate(values: Sequence[float], statistic: Statistic = "median") -> Aggregate:
+def aggregate(values: Sequence[float], statistic: Statistic = "median") -> Spread:
     """Middle, confidence interval and range of some values.
 
     Below 6 values the interval is their range. Median: the order statistics that cover it with 95 % at least, whatever the
@@ -55,9 +89,9 @@ def aggregate(values: Sequence[float], statistic: Statistic = "median") -> Aggre
     return aggregate_all({"": values}, statistic)[""]
 
 
-def aggregate_all(columns: Mapping[str, Sequence[float]], statistic: Statistic = "median") -> dict[str, Aggregate]:
+def aggregate_all(columns: Mapping[str, Sequence[float]], statistic: Statistic = "median") -> dict[str, Spread]:
     """`aggregate` of each column; the bootstrap of all columns of a length is one call."""
-    found: dict[str, Aggregate] = {}
+    found: dict[str, Spread] = {}
     drawn: dict[int, list[str]] = {}
     for name, values in columns.items():
         if not values:
@@ -65,7 +99,7 @@ def aggregate_all(columns: Mapping[str, Sequence[float]], statistic: Statistic =
         ordered, count = sorted(values), len(values)
         low, high = _ranks(count, 0.5) if statistic == "median" else (0, count - 1)
         lo, hi = ordered[max(0, low)], ordered[min(count - 1, high)]
-        found[name] = Aggregate(MIDDLES[statistic](ordered), lo, hi, ordered[0], ordered[-1], count)
+        found[name] = Spread(MIDDLES[statistic](ordered), lo, hi, ordered[0], ordered[-1], count)
         if statistic == "mean" and count >= LEAST_RUNS and lo < hi:
             drawn.setdefault(count, []).append(name)
     for names in drawn.values():
@@ -75,7 +109,7 @@ def aggregate_all(columns: Mapping[str, Sequence[float]], statistic: Statistic =
     return found
 
 
-def aggregate_ratio(values: Sequence[float], below: Sequence[float], statistic: Statistic = "median") -> Aggregate | None:  # fmt: skip
+def aggregate_ratio(values: Sequence[float], below: Sequence[float], statistic: Statistic = "median") -> Spread | None:  # fmt: skip
     """The ratio of two middles over paired runs; its interval resamples pairs (BCa).
 
     Returns:
@@ -98,16 +132,16 @@ def aggregate_ratio(values: Sequence[float], below: Sequence[float], statistic: 
             return np.divide(top, bottom, out=np.full(np.shape(top), math.inf), where=bottom != 0)
 
         lo, hi = (float(end) for end in _bca(ratio, np.array(values), np.array(below)))
-    return Aggregate(value, lo, hi, least, most, count)
+    return Spread(value, lo, hi, least, most, count)
 
 
-def aggregate_share(values: Sequence[float], share: float, *, is_low: bool) -> Aggregate:
+def aggregate_share(values: Sequence[float], share: float, *, is_low: bool) -> Spread:
     """What `share` of the runs reach, at least (`is_low`) or at most, and the exact interval of that quantile; its ends may be NaN."""
     ordered, count = sorted(values), len(values)
     good = math.ceil(round(share * count, 9))
     low, high = _ranks(count, 1 - share if is_low else share)
     lo, hi = (ordered[low], ordered[high]) if low >= 0 and high < count else (math.nan, math.nan)
-    return Aggregate(ordered[-good if is_low else good - 1], lo, hi, ordered[0], ordered[-1], count)
+    return Spread(ordered[-good if is_low else good - 1], lo, hi, ordered[0], ordered[-1], count)
 
 
 def _bca(statistic: Callable[..., Any], *data: Any) -> tuple[Any, Any]:
@@ -136,14 +170,6 @@ def _ranks(count: int, share: float) -> tuple[int, int]:
     from scipy import stats
 
     return int(stats.binom.ppf(LEVEL, count, share)) - 1, int(stats.binom.isf(LEVEL, count, share))
-
-
-@lru_cache(maxsize=4096)
-def coverage(count: int) -> float:
-    """Confidence with which the interval of `aggregate` holds the median: 0.5 for 2 values, 0.75 for 3, 0.979 for 10."""
-    from scipy import stats
-
-    return float(1 - 2 * stats.binom.cdf(max(0, _ranks(count, 0.5)[0]), count, 0.5))
 
 
 @lru_cache(maxsize=65536)

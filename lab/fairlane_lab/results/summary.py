@@ -17,7 +17,7 @@ from fairlane_lab.definition.names import PARAMETERS
 from fairlane_lab.results import tables
 from fairlane_lab.results.metrics import Row
 from fairlane_lab.results.rows import KEY, TEXTS, merged_about, param_value
-from fairlane_lab.results.statistics import Aggregate, Statistic, aggregate_all, aggregate_ratio
+from fairlane_lab.results.statistics import Spread, Statistic, aggregate_all, aggregate_ratio
 from fairlane_lab.results.verdicts import PointRuns, judge, paired
 
 PER_RUN_PARAMETERS = frozenset({"offset_s"})
@@ -72,12 +72,12 @@ def group_points(rows: Sequence[Row]) -> list[PointRuns]:
 
 def add_relative(
     points: Sequence[PointRuns], wanted: Sequence[Relative], statistic: Statistic = "median"
-) -> dict[str, dict[str, Aggregate | None]]:
+) -> dict[str, dict[str, Spread | None]]:
     """Put into every row what `wanted` says: its metric over that of the same repeat at the point that it is relative to; None without.
 
     Returns the same of each point: ratios of the two middles, None where one is not known.
     """
-    found: dict[str, dict[str, Aggregate | None]] = {point.point: {} for point in points}
+    found: dict[str, dict[str, Spread | None]] = {point.point: {} for point in points}
     for relative in wanted:
         for point, pairs in zip(points, paired(points, relative.metric, relative.to), strict=True):
             for row in point.rows:
@@ -88,7 +88,7 @@ def add_relative(
     return found
 
 
-def _point(point: PointRuns, statistic: Statistic, ratios: Mapping[str, Aggregate | None]) -> dict[str, Any]:
+def _point(point: PointRuns, statistic: Statistic, ratios: Mapping[str, Spread | None]) -> dict[str, Any]:
     others = {*KEY, *TEXTS, *ratios, *PARAMETERS}
     columns = {  # a table's rows have the same columns
         name: [float(row[name]) for row in point.rows if row[name] is not None]

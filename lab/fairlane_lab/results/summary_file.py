@@ -9,14 +9,12 @@ from typing import Any, Literal
 from fairlane_controller.documents import parse_json
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
-from fairlane_lab.problems import pydantic_problems
+from fairlane_lab.definition.judging import PaperNumbers
+from fairlane_lab.definition.plots import Plot
+from fairlane_lab.problems import RunFolderError, pydantic_problems
 
 SUMMARY = "summary.json"
 Plain = dict[str, Any]
-
-
-class RunFolderError(ValueError):
-    """A folder that cannot be reported on; the text names the folder, what is wrong and what is expected."""
 
 
 class _Part(BaseModel):
@@ -47,15 +45,14 @@ class _Flow(_Part):
 
 
 class _Definition(_Part):
-    """The experiment's file as it was: what the report looks at; plots, notes and paper's numbers are checked when they are used."""
+    """The experiment's file as it was: what the report looks at."""
 
     title: str = ""
     statistic: str = "median"
     main_metrics: list[str] | None = None
     flows: list[_Flow] = Field(default_factory=list[_Flow])
-    plots: list[Plain] | None = None
-    paper_numbers: list[Plain] | None = None
-    notes: list[Plain] | None = None
+    plots: list[Plot] | None = None
+    paper_numbers: list[PaperNumbers] | None = None
     changes: list[Plain] = Field(default_factory=list[Plain])
     run: Plain = Field(default_factory=dict)
     sim: Plain = Field(default_factory=dict)

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from operator import itemgetter
 from statistics import NormalDist, fmean
 from typing import Any, Literal
 
@@ -25,7 +26,7 @@ from fairlane_lab.results.statistics import (
     LEAST_RUNS,
     LEVEL,
     MIDDLES,
-    Aggregate,
+    Spread,
     Statistic,
     aggregate,
     aggregate_ratio,
@@ -127,7 +128,7 @@ class _Sample:
         return [value / under for value, under in self._pairs if under] or [math.inf]
 
     @cached_property
-    def middle(self) -> Aggregate | None:
+    def middle(self) -> Spread | None:
         """What is judged and its interval, for min and max the middle; None where it is not known."""
         asked = self.expectation
         if asked.statistic == "most" and self.values:
@@ -148,10 +149,9 @@ class _Sample:
 
     @cached_property
     def margins(self) -> list[list[float]]:
-        """How far inside of each bound the runs are: of pairs without a division, so that a bound of 0 below does no harm."""
-        low, high = self.expectation.min, self.expectation.max
-        found = [] if low is None else [[value - low * under for value, under in self._pairs]]
-        return found if high is None else [*found, [high * under - value for value, under in self._pairs]]
+        """Of each end of the bound, how far inside of it each run is."""
+        ends = self.expectation.min, self.expectation.max
+        return [list(each) for each in zip(*(margins(*ends, *pair) for pair in self._pairs), strict=True)]
 
     @cached_property
     def p(self) -> Sides:
@@ -173,10 +173,10 @@ class _Sample:
         if self.of_all:
             return True
         asked, found = self.expectation, self.middle
-        low, high = -math.inf if asked.min is None else asked.min, math.inf if asked.max is None else asked.max
         if found is None:
             return False
-        return low <= found.lo and found.hi <= high if within else found.hi < low or high < found.lo
+        ends = zip(*(margins(asked.min, asked.max, end) for end in (found.lo, found.hi)), strict=True)
+        return all(min(end) >= 0 for end in ends) if within else any(max(end) < 0 for end in ends)
 
     @property
     def floors(self) -> Sides:
@@ -429,12 +429,11 @@ def _values(text: str, point: PointRuns) -> dict[int, float]:
     return found
 
 
-def _margin(expectation: Expectation, value: float | None) -> float:
+def margins(low: float | None, high: float | None, value: float | None, under: float = 1.0) -> list[float]:
+    """How far inside of each end of a bound a value is, or a quotient of two (times what is `under` it, so that a 0 there does no harm)."""
     if value is None:
-        return -math.inf
-    low = value - expectation.min if expectation.min is not None else math.inf
-    high = expectation.max - value if expectation.max is not None else math.inf
-    return min(low, high)
+        return [-math.inf]
+    return [*(() if low is None else (value - low * under,)), *(() if high is None else (high * under - value,))]
 
 
 def _verdict(claim: _Claim, state: State, level: float, fixed: str) -> Verdict:
@@ -443,7 +442,9 @@ def _verdict(claim: _Claim, state: State, level: float, fixed: str) -> Verdict:
     measured: dict[str, Any] = {"value": None, "within": False if claim.unfit else None}
     measured["runs"] = max((runs for _, runs in claim.unfit), default=0)
     if claim.samples:
-        worst = min(claim.samples, key=lambda each: _margin(asked, each.value))
+        nearest, worst = min(
+            ((min(margins(asked.min, asked.max, each.value)), each) for each in claim.samples), key=itemgetter(0)
+        )
         is_open, too_few = state in ("undecided", "too few by design"), state == "too few by design"
         needed = [
             each.needed(level / len(claim.samples), too_few)
@@ -453,7 +454,7 @@ def _verdict(claim: _Claim, state: State, level: float, fixed: str) -> Verdict:
         middle = None if worst.of_all else worst.middle
         measured = {
             "value": worst.value,
-            "within": worst.value is not None and _margin(asked, worst.value) >= 0,
+            "within": nearest >= 0,
             "lo": None if middle is None else finite_or_none(middle.lo),
             "hi": None if middle is None else finite_or_none(middle.hi),
             "runs": worst.runs,

@@ -16,10 +16,11 @@ from fairlane_controller.errors import FairlaneError
 
 from fairlane_lab.definition import ExperimentError, Selection, load
 from fairlane_lab.inputs import COPIES, Input
+from fairlane_lab.problems import RunFolderError
 from fairlane_lab.results.folder import write_whole
 from fairlane_lab.results.rows import TABLES
 from fairlane_lab.results.store import EVENTS
-from fairlane_lab.results.summary_file import SUMMARY, RunFolderError, read_document, read_summary
+from fairlane_lab.results.summary_file import SUMMARY, read_document, read_summary
 from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.sweep.campaign import CAMPAIGN, Campaign
 

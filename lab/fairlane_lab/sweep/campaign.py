@@ -18,12 +18,13 @@ from typing import Any
 from fairlane_lab.definition import Definition, Selection, expand
 from fairlane_lab.definition.points import make_points
 from fairlane_lab.inputs import COPIES, Input, build_hashes, campaign_inputs, copy_inputs, digest_once, stamp
+from fairlane_lab.problems import RunFolderError
 from fairlane_lab.results.folder import publish, write_json
 from fairlane_lab.results.metadata import metadata
 from fairlane_lab.results.rows import make_rows
 from fairlane_lab.results.store import Store
 from fairlane_lab.results.summary import summarise
-from fairlane_lab.results.summary_file import RunFolderError, read_document
+from fairlane_lab.results.summary_file import read_document
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep.runners import Executor, Failure, Outcome
