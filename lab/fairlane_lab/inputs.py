@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything beside its seed that decides what a run gives: the one list of it, for the key of a campaign, a run folder's copies and a bundle.
+"""Everything beside its seed that decides what a run gives: the one list of it, for the key of a campaign and a run folder's copies.
 
 - the experiment's file with what it extends, and the topology files, as the scenarios were made from them;
 - what scenarios only name: programs, senders of the user's own, traces, commands (`scenario_inputs`);

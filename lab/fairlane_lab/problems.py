@@ -72,7 +72,7 @@ def unknown(what: str, given: object, allowed: Iterable[object]) -> str:
 
 
 Location = tuple[str | int, ...]
-_MEMBERS = frozenset({"int", "float", "str", "bool", "Between", "Steps", "bars", "lines", "series", "cdf", "heat"})
+_MEMBERS = frozenset({"int", "float", "str", "bool", "Between", "bars", "lines", "series", "cdf", "heat"})
 _SHAPES = frozenset({"list_type", "model_type", "dict_type"})
 
 

@@ -226,11 +226,9 @@ def test_a_scheduler_that_does_not_answer_is_told(tmp_path: Path, monkeypatch: p
 def test_mininet_gets_all_scenarios_at_once_and_tells_failures(tmp_path: Path) -> None:
     heard: list[str] = []
     selection = Selection(runtime="mininet", repeats=3)
-    testbed = mininet_testbed(
-        "bmv2", MininetOverrides(parallel=4, processes="separate"), heard.append, "lab_fake_runners:run_many"
-    )
+    testbed = mininet_testbed("bmv2", MininetOverrides(parallel=4), heard.append, "lab_fake_runners:run_many")
     done = run_campaign(Campaign(definition(), selection, tmp_path / "new", "bmv2"), testbed)
-    assert heard == ["4 networks on bmv2, processes: separate"]
+    assert heard == ["4 networks on bmv2"]
     assert [failure.repeat for failure in done.failures] == [2, 2, 2, 2]
     assert pq.read_table(tmp_path / "new" / "runs.parquet")["target"].to_pylist() == ["bmv2"] * 8
 
@@ -288,9 +286,7 @@ def test_an_interrupt_counts_as_one_whatever_is_raised_in_its_place(
         return execute
 
     monkeypatch.setattr(running, "process_pool", cluster)
-    ended = CliRunner().invoke(
-        app, ["sweep", "qthresh-fig9", "--quick", "--jobs", "2", "--folder", str(tmp_path / "r")]
-    )
+    ended = CliRunner().invoke(app, ["run", "qthresh-fig9", "--quick", "--jobs", "2", "--folder", str(tmp_path / "r")])
     assert ended.exit_code == 130
     assert "interrupted: no run had finished" in ended.output
     assert "error" not in ended.output

@@ -57,9 +57,6 @@ CheckOption = Annotated[
     typer.Option(help="Exit code 1 when an expectation is not met; with --archived: and its file does not say why."),
 ]
 complete_experiment = complete_names(lambda _: experiment_names())
-NameArgument = Annotated[
-    str, typer.Argument(help="An experiment, or a file (.toml).", autocompletion=complete_experiment)
-]
 NamesArgument = Annotated[
     list[str],
     typer.Argument(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane lab plot`, `report`, `compare`, `claims`, `publish` and `bundle`: what becomes of run folders, later and again."""
+"""`fairlane lab plot`, `report`, `compare`, `claims` and `publish`: what becomes of run folders, later and again."""
 
 from __future__ import annotations
 
@@ -11,18 +11,14 @@ import typer
 from fairlane_lab.cli.options import (
     JsonOption,
     ResultsOption,
-    complete_experiment,
     console,
     errors,
     fail,
-    note,
     print_json,
     refusals,
 )
-from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.paths import RESULTS_PAGES, results_root
 from fairlane_lab.results.metadata import origin_problem
-from fairlane_lab.results.summary_file import read_summary
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, such as results/demo/latest.")]
 PagesOption = Annotated[Path, typer.Option(help="Where the pages are; the archive is in its folder data/.")]
@@ -114,55 +110,13 @@ def claims(
         console.print(claims_table(rows))
 
 
-def bundle(
-    run: FolderArgument,
-    out: Annotated[Path | None, typer.Option(help="The archive; default NAME-TIME.tar.gz, here.")] = None,
-) -> None:
-    """One archive of a run folder with all files that decided its runs: unpack it, and one command makes them again, byte for byte."""
-    from fairlane_lab.sweep.bundle import COMMAND, make_bundle
-
-    with refusals():
-        target = out or Path(f"{read_summary(run)['experiment']}-{run.resolve().name}.tar.gz")
-        for text in make_bundle(run, target):
-            note(f"note: {text}", "yellow")
-    folder = target.name.removesuffix(".tar.gz")
-    console.print(f"bundle {target}; to repeat it: tar xzf {target.name} && sh {folder}/{COMMAND}", soft_wrap=True)
-
-
-def compare(
-    a: Annotated[
-        str, typer.Argument(help="A run folder, or an experiment (its newest run).", autocompletion=complete_experiment)
-    ],
-    b: Annotated[str, typer.Argument(help="What to set beside it: a run folder, or a runtime of the same experiment.")],
-    results: ResultsOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Two runs side by side: sim and Mininet, before and after, one seed and another."""
+def compare(a: FolderArgument, b: FolderArgument, as_json: JsonOption = False) -> None:
+    """Two run folders side by side: sim and Mininet, before and after, one seed and another."""
     from fairlane_lab.report import compare_runs, compare_table
 
-    of_one = b in RUNTIMES and not Path(a).is_dir()
-    first = _folder(a, ("mininet" if b == "sim" else "sim") if of_one else None, results)
-    second = _folder(a if of_one else b, b if of_one else None, results)
     with refusals():
-        comparison = compare_runs(first, second)
+        comparison = compare_runs(a, b)
     if as_json:
         print_json(comparison.as_json())
     else:
         console.print(compare_table(comparison))
-
-
-def _folder(given: str, runtime: str | None, root: Path | None) -> Path:
-    """The folder that an argument of `compare` means. Leaves with what is wrong."""
-    from fairlane_lab.report import newest_folders, open_run
-
-    if Path(given).is_dir():
-        return Path(given)
-    runs = [open_run(folder) for folder in newest_folders(root)]
-    mine = [run for run in runs if run.experiment == given and runtime in (None, run.runtime)]
-    if not mine:
-        where = (
-            f"{root or results_root()} has no run of an experiment of that name{f' in {runtime}' if runtime else ''}"
-        )
-        allowed = f"Allowed: a run folder, an experiment that was run, or as the second {' or '.join(RUNTIMES)}"
-        fail(f"{given!r} is no run folder, and {where}. {allowed}")
-    return max(mine, key=lambda run: run.started).path

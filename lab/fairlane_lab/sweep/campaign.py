@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is to be run and where its results go; the one way in which `run` and `sweep` run it.
+"""What is to be run and where its results go; the one way in which it is run.
 
 campaign.json in the folder says what the folder is of: definition, runtime, target, seed, and hashes of all files that decide
-a run's bytes (`fairlane_lab.inputs`), which the folder has too. A campaign that finds a folder of the same goes on where it
+a run's bytes (`fairlane_lab.inputs`), which the folder has too, and repeat.sh makes its runs again from these. A campaign that finds a folder of the same goes on where it
 stopped: runs that are there are not made again. A folder of anything else is refused.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 from fairlane_lab.definition import Definition, Selection, expand
 from fairlane_lab.definition.points import make_points
 from fairlane_lab.inputs import COPIES, Input, build_hashes, campaign_inputs, copy_inputs, digest_once, stamp
-from fairlane_lab.results.folder import publish, write_json
+from fairlane_lab.results.folder import publish, write_json, write_whole
 from fairlane_lab.results.metadata import metadata
 from fairlane_lab.results.rows import make_rows
 from fairlane_lab.results.store import Store
@@ -26,6 +26,7 @@ from fairlane_lab.results.summary import summarise
 from fairlane_lab.results.summary_file import RunFolderError, read_document
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
+from fairlane_lab.sweep.repeat import SCRIPT, repeat_script
 from fairlane_lab.sweep.runners import Executor, Failure, Outcome
 
 CAMPAIGN = "campaign.json"
@@ -107,9 +108,7 @@ def run_campaign(
         return _run(campaign, executor, on_outcome)
     except OSError as error:
         text = f"{campaign.folder} cannot be written: {error.strerror or error}"
-        raise RunError(
-            f"{text}; `fairlane lab sweep` with this --folder goes on with the runs that are in it"
-        ) from None
+        raise RunError(f"{text}; `fairlane lab run` with this --folder goes on with the runs that are in it") from None
 
 
 def _run(campaign: Campaign, executor: Executor, on_outcome: Callable[[Outcome], None]) -> CampaignResult:
@@ -123,8 +122,8 @@ def _run(campaign: Campaign, executor: Executor, on_outcome: Callable[[Outcome],
         *(each.point for each in scenarios),
     ]
     store = Store(campaign.folder, list(dict.fromkeys(points)))
-    identity = _claim(campaign, inputs)
-    about = {**metadata(), "campaign": identity}
+    about = metadata()
+    about["campaign"] = identity = _claim(campaign, inputs, about["git"])
     there = store.finished_runs()
     missing = [scenario for scenario in scenarios if (scenario.point, scenario.repeat) not in there]
     failures: list[Failure] = []
@@ -186,7 +185,7 @@ def _summary(
     return summarise(campaign.folder, campaign.definition, known)
 
 
-def _claim(campaign: Campaign, inputs: Sequence[Input]) -> dict[str, Any]:
+def _claim(campaign: Campaign, inputs: Sequence[Input], git: str) -> dict[str, Any]:
     """Make the folder this campaign's, or find that it is; returns what campaign.json says now. Raises CampaignError when it is another's."""
     path = campaign.folder / CAMPAIGN
     selection = {"repeats": campaign.selection.repeats, "values": campaign.selection.values}
@@ -200,7 +199,7 @@ def _claim(campaign: Campaign, inputs: Sequence[Input]) -> dict[str, Any]:
         theirs = read_document(campaign.folder, CAMPAIGN)
         if different := _differing(theirs, mine):
             raise CampaignError(
-                f"{campaign.folder} holds results of something else: {'; '.join(different)}; --fresh begins again"
+                f"{campaign.folder} holds results of something else: {'; '.join(different)}; name another folder"
             )
         mine["inputs"] = theirs.get("inputs", {}) | mine["inputs"]
         before = theirs.get("selections", [])
@@ -208,6 +207,8 @@ def _claim(campaign: Campaign, inputs: Sequence[Input]) -> dict[str, Any]:
     try:
         mine["file"] = str(Path(COPIES) / copy_inputs(inputs, campaign.folder / COPIES))
         write_json(path, mine)
+        text = repeat_script(mine, git)
+        write_whole(campaign.folder / SCRIPT, lambda draft: draft.write_text(text))
     except OSError:
         if is_new:  # the next one must not find a folder that seems to be somebody else's
             shutil.rmtree(campaign.folder, ignore_errors=True)
