@@ -203,9 +203,10 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> I
         wrong: list[tuple[str, str]] = []
         if len(flow.name) > NAME_LENGTH:
             wrong.append(("name", f"{flow.name!r} has {len(flow.name)} characters; allowed: up to {NAME_LENGTH}"))
-        if twice := seen.intersection(names_of(flow)):
+        own = {flow.name, *names_of(flow)}
+        if twice := seen & own:
             wrong.append(("name", f"{min(twice)!r} is the name of an earlier flow"))
-        seen.update(names_of(flow))
+        seen |= own
         hosts = (("sender", flow.sender), ("receiver", flow.receiver))
         wrong += [(end, unknown("host", host, topology.hosts)) for end, host in hosts if host not in topology.hosts]
         if flow.sender == flow.receiver:
