@@ -73,11 +73,12 @@ def allowed_keys(model: type[BaseModel], steps: tuple[int | str, ...]) -> list[s
 
 def keys_at(model: type[Any], steps: tuple[int | str, ...]) -> list[str]:
     """The keys that are allowed at a place of a model or a dataclass of pydantic's, in its order; of a union those of the member that the place names, else of the first."""
-    models = [model]
+    models: list[type[Any]] = [model]
     for step in map(str, steps):
         fields = [found[step] for each in models if step in (found := _fields(each))]
         if fields:
-            models = [inner for info in fields for part in (info.annotation, *info.metadata) for inner in _models(part)]
+            parts = [part for info in fields for part in (info.annotation, *info.metadata)]
+            models = [inner for part in parts for inner in _models(part)]
         else:  # a number, the key of a mapping, or a member of a union
             models = [each for each in models if each.__name__.lower() == step.lower()] or models
     return list(_fields(models[0])) if models else []
