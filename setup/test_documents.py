@@ -116,7 +116,7 @@ EXPERIMENTS = sorted(
     {
         name
         for _, command in commands()
-        if re.search("fairlane lab (run|sweep|show) ", command)
+        if re.search("fairlane lab (run|show) ", command)
         for name in shlex.split(command.partition("…")[0])[3:]
         if re.match(r"[a-z][a-z0-9]*-[a-z0-9*]", name)
     }

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, cast, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from fairlane_controller.errors import FairlaneError, bad_file, nearest_name, short
 
@@ -65,22 +67,31 @@ def problem_path(item: dict[str, Any]) -> tuple[int | str, ...]:
 
 
 def allowed_keys(model: type[BaseModel], steps: tuple[int | str, ...]) -> list[str]:
-    """The keys that are allowed at a place of a model, as its data has them."""
-    here: type[BaseModel] | None = model
-    for step in steps:
-        if here is not None and not isinstance(step, int):
-            names = {key: here.model_fields[name].annotation for key, name in _keys(here).items()}
-            here = _find_model(names[step]) if step in names else here  # else it is the key of a mapping
-    return sorted(_keys(here)) if here else []
+    """The keys that are allowed at a place of a model, as its data has them, in alphabetical order."""
+    return sorted(keys_at(model, steps))
 
 
-def _keys(model: type[BaseModel]) -> dict[str, str]:
-    """The names of a model's fields, by the keys that its data has."""
-    return {str(info.validation_alias or name): name for name, info in model.model_fields.items()}
+def keys_at(model: type[Any], steps: tuple[int | str, ...]) -> list[str]:
+    """The keys that are allowed at a place of a model or a dataclass of pydantic's, in its order; of a union those of the member that the place names, else of the first."""
+    models: list[type[Any]] = [model]
+    for step in map(str, steps):
+        fields = [found[step] for each in models if step in (found := _fields(each))]
+        if fields:
+            parts = [part for info in fields for part in (info.annotation, *info.metadata)]
+            models = [inner for part in parts for inner in _models(part)]
+        else:  # a number, the key of a mapping, or a member of a union
+            models = [each for each in models if each.__name__.lower() == step.lower()] or models
+    return list(_fields(models[0])) if models else []
 
 
-def _find_model(annotation: Any) -> type[BaseModel] | None:
-    """The model that an annotation is or contains; None without one."""
-    if parts := get_args(annotation):
-        return next(filter(None, map(_find_model, parts)), None)
-    return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+def _fields(model: type[Any]) -> dict[str, FieldInfo]:
+    """The fields of a model by the keys that its data has."""
+    return {str(info.validation_alias or name): info for name, info in model.__pydantic_fields__.items()}
+
+
+def _models(annotation: Any) -> Iterator[type[Any]]:
+    """The models that an annotation is or contains."""
+    if isinstance(annotation, type) and hasattr(annotation, "__pydantic_fields__"):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models(part)

@@ -53,7 +53,7 @@ def offered(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         ("fairlane status --state ", {"lab"}),
         ("fairlane flows -s ", {"s1", "s2"}),
         ("fairlane lab run ", {"demo", "buffer-grid"}),
-        ("fairlane lab sweep buffer-g", {"buffer-grid"}),
+        ("fairlane lab run buffer-g", {"buffer-grid"}),
         ("fairlane lab show de", {"demo"}),
         ("fairlane hosts use ", {"h1", "h2"}),
         ("fairlane hosts use h1 ", {"reno", "vegas", "cubic-linux"}),

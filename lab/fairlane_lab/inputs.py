@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything beside its seed that decides what a run gives: the one list of it, for the key of a campaign, a run folder's copies and a bundle.
+"""Everything beside its seed that decides what a run gives: the one list of it, for the key of a campaign and a run folder's copies.
 
 - the experiment's file with what it extends, and the topology files, as the scenarios were made from them;
 - what scenarios only name: programs, senders of the user's own, traces, commands (`scenario_inputs`);
@@ -147,19 +147,6 @@ def copy_inputs(inputs: Sequence[Input], folder: Path) -> Path:
 def digest_once(each: Input) -> str:
     """The digest of files as this process first read them: what it has loaded of a program stays."""
     return each.digest
-
-
-def stamp(inputs: Iterable[Input]) -> list[tuple[int, int, int] | None]:
-    """What changes when a file does that runs read: scenarios hold the experiment and its topologies."""
-    return [_stat(file) for each in inputs if each.kind not in ("experiment", "topology") for file in each.files]
-
-
-def _stat(file: Path) -> tuple[int, int, int] | None:
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 @cache

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 from fairlane_controller.errors import short
+from fairlane_controller.problems import keys_at
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
@@ -76,7 +77,7 @@ def unknown(what: str, given: object, allowed: Iterable[object]) -> str:
 
 
 Location = tuple[str | int, ...]
-_MEMBERS = frozenset({"int", "float", "str", "bool", "Between", "Steps", "bars", "lines", "series", "cdf", "heat"})
+_MEMBERS = frozenset({"int", "float", "str", "bool", "Between", "bars", "lines", "series", "cdf", "heat"})
 _SHAPES = frozenset({"list_type", "model_type", "dict_type"})
 
 
@@ -103,7 +104,7 @@ def _problem(path: Location, detail: ErrorDetails, model: type[Any]) -> Problem:
     context = detail.get("ctx", {})
     kind = detail["type"]
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        text = unknown("key", str(detail["loc"][-1]), _keys(model, detail["loc"]))
+        text = unknown("key", str(detail["loc"][-1]), keys_at(model, detail["loc"][:-1]))
     elif kind == "missing":
         text = "is missing"
     elif kind == "literal_error":
@@ -113,24 +114,3 @@ def _problem(path: Location, detail: ErrorDetails, model: type[Any]) -> Problem:
     else:
         text = f"got {given}; {detail['msg'][0].lower()}{detail['msg'][1:]}"
     return Problem(short(place(path)), short(text, 800))
-
-
-def _keys(model: type[Any], loc: Location) -> list[str]:
-    """The keys that the table around the last step of a location may have."""
-    models = [model]
-    for part in loc[:-1]:
-        infos = [fields[part] for each in models if part in (fields := each.__pydantic_fields__)]
-        named = [each for each in models if each.__name__.lower() == str(part).lower()]
-        if infos:
-            models = [inner for info in infos for each in (info.annotation, *info.metadata) for inner in _models(each)]
-        elif named:
-            models = named
-    return [info.alias or name for each in models[:1] for name, info in each.__pydantic_fields__.items()]
-
-
-def _models(annotation: Any) -> Iterator[type[Any]]:
-    """The models in a type."""
-    if isinstance(annotation, type) and hasattr(annotation, "__pydantic_fields__"):
-        yield annotation
-    for part in get_args(annotation):
-        yield from _models(part)

@@ -98,18 +98,13 @@ def wishes(scenario: Scenario) -> Wishes:
         out = routes.setdefault(data, RouteWish())
         out.rto_min_s, out.initial_window, out.window_packets = settings
         routes.setdefault(ack, RouteWish()).quick_ack = tcp.acks_at_once
+    senders = set(hosts)
     for flow in tcp_flows:  # a host that only receives offers what its senders may ask for
-        variant, tcp = find_variant(flow.variant), tcp_of(scenario, flow)
-        held = hosts.get(flow.receiver)
-        if held is not None and any(other.sender == flow.receiver for other in tcp_flows):
-            continue
-        sysctls = {} if held is None else dict(held.sysctls)
-        for name, asked in (("tcp_timestamps", tcp.timestamps), ("tcp_sack", tcp.sack)):
-            if asked or variant.sysctls[name]:
-                sysctls[name] = 1
-        if tcp.ecn:
-            sysctls["tcp_ecn"] = 1
-        hosts[flow.receiver] = HostWish(variant if held is None else held.variant, sysctls)
+        if flow.receiver not in senders:
+            variant, tcp = find_variant(flow.variant), tcp_of(scenario, flow)
+            asked = {"tcp_timestamps": tcp.timestamps, "tcp_sack": tcp.sack, "tcp_ecn": tcp.ecn}
+            offered = hosts.setdefault(flow.receiver, HostWish(variant, {})).sysctls
+            offered |= {name: 1 for name, on in asked.items() if on or (name != "tcp_ecn" and variant.sysctls[name])}
     needing = {name: replace(wish, programs=tuple(programs.get(name, ()))) for name, wish in hosts.items()}
     return Wishes(needing, routes)
 

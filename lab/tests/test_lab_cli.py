@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane lab list|show|run|sweep|plot` with made-up runners: what they print, where data goes, exit codes, bad options."""
+"""`fairlane lab list|show|run|plot` with made-up runners: what they print, where data goes, exit codes, bad options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from fairlane_lab.cli import app
 from fairlane_lab.cli.running import RUNNERS
-from fairlane_lab.definition import Selection, expand, experiment_names, load
+from fairlane_lab.definition import experiment_names
 from rich.console import Console
 from test_lab_definition import FILE
 from typer.testing import CliRunner, Result
@@ -47,7 +47,7 @@ def test_list_names_every_experiment() -> None:
     assert result.exit_code == 0
     listed: dict[str, Any] = json.loads(result.stdout)
     table = {row["name"]: row for row in listed["experiments"]}
-    assert (table["qthresh-table2"]["points"], table["qthresh-table2"]["runtimes"]) == (84, ["sim", "mininet"])
+    assert table["qthresh-table2"]["runtimes"] == ["sim", "mininet"]
     assert "qthresh-table1" in lab("list").output
 
 
@@ -57,7 +57,7 @@ from fairlane_controller.cli.main import make_app
 from typer.testing import CliRunner
 result = CliRunner().invoke(make_app(), ["lab", "list"])
 assert "qthresh-table1" in result.output, result.output
-print(*sorted({name.split(".")[0] for name in sys.modules} & {"distributed", "finsy", "grpc", "numpy", "pandas", "pyarrow", "scipy"}))
+print(*sorted({name.split(".")[0] for name in sys.modules} & {"finsy", "grpc", "numpy", "pandas", "pyarrow", "scipy"}))
 """
 
 
@@ -65,13 +65,6 @@ def test_to_list_experiments_needs_none_of_what_runs_them() -> None:
     """Which would take several seconds: it reads their files, and counts."""
     done = subprocess.run([sys.executable, "-c", LISTS], capture_output=True, text=True, timeout=100)
     assert (done.stdout, done.stderr) == ("\n", "")
-
-
-@pytest.mark.parametrize("name", ["demo", "qthresh-table2", "bcr-fig4", "ena-fig7", "gfr-table2", "ten-thousand-flows"])
-def test_the_list_counts_what_would_be_run(name: str) -> None:
-    (row,) = (each for each in json.loads(lab("list", "--json").stdout)["experiments"] if each["name"] == name)
-    scenarios = expand(load(name), Selection(row["runtimes"][0]))
-    assert row["points"] == len({scenario.point for scenario in scenarios})
 
 
 def test_an_experiment_with_mistakes_does_not_hide_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +75,7 @@ def test_an_experiment_with_mistakes_does_not_hide_the_others(tmp_path: Path, mo
     monkeypatch.setattr("fairlane_lab.cli.listing.experiment_names", lambda: list(texts))
     result = lab("list")
     assert result.exit_code == 2
-    assert re.search(r"small +Small.* 6 +sim", words(result))
+    assert re.search(r"small +Small.* sim", words(result))
     assert "untidy: has mistakes: `fairlane lab show untidy` says which" in words(result)
     assert "torn.toml: not TOML" in words(result)
 
@@ -94,15 +87,13 @@ def test_the_list_has_one_line_an_experiment(columns: int, monkeypatch: pytest.M
     assert max(map(len, lines)) <= columns
     for name in experiment_names():
         (line,) = (each for each in lines if each.startswith(f"{name} "))
-        assert re.search(r" \d+ +(sim|kernel|mininet)", line)
+        assert re.search(r" (sim|kernel|mininet)", line)
 
 
-def test_show_tells_points_numbers_and_expectations(small: str) -> None:
+def test_show_tells_points_and_expectations(small: str) -> None:
     text = words(lab("show", small))
     assert "sim: 6 points, 12 runs of 20 s (5 s not counted)" in text
     assert "expected: something" in text
-    table = lab("show", "qthresh-table1").output
-    assert re.search(r"case 512k-5ms, scheme drop_tail +457\.2 +54\.84 +12\.0 +100\.0", table)
     assert json.loads(lab("show", small, "--json").stdout)["points"]["mininet"][-1] == "fast/threshold=6"
 
 
@@ -189,18 +180,16 @@ def test_ctrl_c_keeps_what_is_there(small: str, tmp_path: Path, monkeypatch: pyt
     assert (summary["complete"], summary["runs"]) == (False, 1)
 
 
-def test_a_sweep_goes_on_and_refuses_what_changed(small: str, tmp_path: Path) -> None:
-    command = ("sweep", small, "--jobs", "1", "--folder", str(tmp_path / "set"), "--set", "threshold=4")
+def test_a_run_in_a_folder_goes_on_and_refuses_what_changed(small: str, tmp_path: Path) -> None:
+    command = ("run", small, "--no-plots", "--jobs", "1", "--folder", str(tmp_path / "set"), "--set", "threshold=4")
     assert lab(*command).exit_code == 0
     again = lab(*command)
     assert again.exit_code == 0
     assert "runs that were there already: 4" in words(again)
     other = lab(*command, "--seed", "2")
     assert other.exit_code == 2
-    assert "seed was 1, is 2; --fresh begins again" in words(other)
+    assert "seed was 1, is 2; name another folder" in words(other)
     assert (tmp_path / "set" / "runs.parquet").exists()
-    assert lab(*command, "--seed", "2", "--fresh").exit_code == 0
-    assert [path.name[:7] for path in sorted(tmp_path.glob("set*"))] == ["set", "set-old"], "nothing is deleted"
 
 
 def test_a_report_has_the_newest_runs_and_a_table_any(small: str, tmp_path: Path) -> None:
@@ -236,9 +225,8 @@ def test_a_report_has_the_newest_runs_and_a_table_any(small: str, tmp_path: Path
         (["run", "qthresh-table2", "--set", "threshold=9..x"], "must be two whole numbers"),
         (["run", "qthresh-table2", "--set", "threshold=4", "--set", "threshold=5"], "threshold is set twice"),
         (["run", "qthresh-table2", "--set", "threshold=0"], "got 0; allowed: packets from 1 to 65535, 'model' or 'auto'"),
-        (["sweep", "qthresh-table2", "--dask", "here"], "--dask 'here': must be the address of a dask scheduler"),
         (["plot", "/nonexistent"], "/nonexistent: not a run folder: there is no summary.json in it"),
-        (["sweep", "qthresh-table2", "--dask", "tcp://x:1", "--jobs", "2"], "--jobs is for processes of this machine"),
+        (["run", "qthresh-table1", "demo", "--folder", "x"], "--folder is the folder of one experiment's runs"),
         (["show", "nothing"], "there is no experiment 'nothing'"),
         (["show", "/nonexistent/folder"], "not a run folder: there is no summary.json in it"),
     ],
@@ -289,7 +277,7 @@ DEEP = "[" * 50_000
 def test_a_file_that_is_nested_too_deep_is_a_mistake_and_no_traceback(tmp_path: Path, value: str) -> None:
     path = tmp_path / "small.toml"
     path.write_text(f"{FILE}\n[topology.links.x]\ndeep = {value}\n")
-    for command in (["show", str(path)], ["show", str(path), "--json"], ["run", str(path)], ["sweep", str(path)]):
+    for command in (["show", str(path)], ["show", str(path), "--json"], ["run", str(path)]):
         result = lab(*command)
         assert isinstance(result.exception, SystemExit), (command, result.exception)
         assert "arrays or objects are nested more than 64 levels deep" in words(result), command

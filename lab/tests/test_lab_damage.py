@@ -77,10 +77,10 @@ def test_a_damaged_part_is_named_and_without_it_its_runs_are_made_again(
         assert (stopped / f"{name}.parquet").read_bytes() == (tmp_path / "whole" / f"{name}.parquet").read_bytes(), name
 
 
-@pytest.mark.parametrize("command", ["run", "sweep"])
+@pytest.mark.parametrize("option", ["--results", "--folder"])
 @pytest.mark.parametrize("written", [0, 3])
 def test_a_full_disk_is_one_sentence(
-    command: str, written: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    option: str, written: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what is on it is used when there is room again."""
     (tmp_path / "small.toml").write_text(FILE)
@@ -95,19 +95,18 @@ def test_a_full_disk_is_one_sentence(
         write(path, table)  # pyright: ignore[reportArgumentType]
 
     write = tables.write
-    folder = tmp_path / "sweep"
-    where = ("--jobs", "1", *(("--results", str(tmp_path / "r")) if command == "run" else ("--folder", str(folder))))
+    command = ["run", str(tmp_path / "small.toml"), "--no-plots", "--jobs", "1", option, str(tmp_path / "r")]
     with monkeypatch.context() as patch:
         patch.setattr(tables, "write", full)
-        result = CliRunner().invoke(app, [command, str(tmp_path / "small.toml"), "--no-plots", *where])
+        result = CliRunner().invoke(app, command)
     assert isinstance(result.exception, SystemExit), result.exception
     assert result.exit_code == 1
     said = " ".join(result.output.split())
     assert said.startswith("error: ")
     assert "cannot be written: No space left on device" in said
     assert "goes on with the runs that are in it" in said
-    if command == "sweep":
-        again = CliRunner().invoke(app, [command, str(tmp_path / "small.toml"), "--no-plots", *where])
+    if option == "--folder":
+        again = CliRunner().invoke(app, command)
         assert again.exit_code == 0, again.output
         assert ("runs that were there already: 3" in again.output) == (written == 3)
 

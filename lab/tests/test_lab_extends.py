@@ -69,7 +69,7 @@ def test_entries_are_appended_to_the_base_s(folder: Path) -> None:
 def test_a_base_may_lie_elsewhere_extend_another_and_lack_what_an_experiment_has(folder: Path) -> None:
     (folder / "base").mkdir()
     (folder / "base" / "short.toml").write_text('extends = "../small.toml"\nrun.duration_s = 12\n')
-    made = own(folder, 'name = "own"\nextends = "base/short"\nalso = ["mine"]\n')
+    made = own(folder, 'name = "own"\nextends = "base/short"\n')
     assert made.experiment.run["duration_s"] == 12
     assert [path.name for path in made.source.files[1:]] == ["short.toml", "small.toml"]
 
@@ -77,7 +77,6 @@ def test_a_base_may_lie_elsewhere_extend_another_and_lack_what_an_experiment_has
 def test_an_experiment_of_the_tree_may_be_extended_from_anywhere(folder: Path) -> None:
     made = own(folder, 'name = "own"\nextends = "qthresh-table1"\nrun.repeats = 2\n')
     assert len(expand(made)) == 8
-    assert made.experiment.also == ()
 
 
 def test_the_result_means_the_same_as_one_file_that_says_it_all(folder: Path) -> None:

@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What decides a run's bytes: a campaign whose files changed is another one, a run folder holds them, and a bundle gives the same bytes elsewhere."""
+"""What decides a run's bytes: a campaign whose files changed is another one, a run folder holds them, and gives the same bytes elsewhere."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
-import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from fairlane_hosts import variants
-from fairlane_lab.cli import app
 from fairlane_lab.definition import Selection, load
 from fairlane_lab.inputs import Input, configuration, digest_once
 from fairlane_lab.paths import REPOSITORY
@@ -23,7 +19,6 @@ from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep.campaign import Campaign, CampaignError, run_campaign
 from fairlane_lab.sweep.runners import SIM, OnOutcome, local_executor, run_one
 from fairlane_lab.sweep.workers import process_pool
-from typer.testing import CliRunner
 
 RUN = "lab_fake_runners:run"
 EXAMPLES = REPOSITORY / "docs" / "examples"
@@ -162,7 +157,7 @@ def test_a_worker_with_other_files_is_refused(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr("fairlane_lab.sweep.workers.digest_once", other)
     done = run_campaign(campaign(folder, tmp_path / "run"), process_pool(RUN, 1))
-    assert "other files: program " in done.stopped
+    assert "has changed since the campaign began: program " in done.stopped
     assert "here 0123456789ab" in done.stopped
 
 
@@ -187,22 +182,15 @@ def test_a_configuration_is_what_is_in_the_files_and_not_where_they_lie(tmp_path
 
 
 @pytest.mark.timeout(900)
-def test_a_bundle_gives_the_same_bytes_in_another_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_folder_gives_the_same_bytes_in_another_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With files of the user's own: the folder that they came from is gone by then."""
     pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
     folder = write_own(tmp_path / "files", "bundled")
     monkeypatch.setenv("FAIRLANE_SENDERS", "")
     done = run_campaign(campaign(folder, tmp_path / "run"), local_executor(SIM))
     assert done.complete, done.failures
-    run = tmp_path / "run"
-    monkeypatch.delitem(variants._VARIANTS, "bundled")  # pyright: ignore[reportPrivateUsage]  # as in a process of its own
-    packed = CliRunner().invoke(app, ["bundle", str(run), "--out", str(tmp_path / "mine.tar.gz")])
-    assert packed.exit_code == 0, packed.output
-    assert "tar xzf mine.tar.gz && sh mine/repeat.sh" in " ".join(packed.stdout.split())
     folder.rename(tmp_path / "gone")
-    (tmp_path / "elsewhere").mkdir()
-    subprocess.run(["tar", "xzf", "../mine.tar.gz"], cwd=tmp_path / "elsewhere", check=True, timeout=60)
-    there = tmp_path / "elsewhere" / "mine"
+    there = (tmp_path / "run").rename(tmp_path / "elsewhere")
     environment = {**os.environ, "FAIRLANE_SENDERS": "", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     command = ["sh", str(there / "repeat.sh")]
     again = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=800)
@@ -210,57 +198,28 @@ def test_a_bundle_gives_the_same_bytes_in_another_place(tmp_path: Path, monkeypa
     assert "the same bytes: runs.parquet" in again.stdout
     for name in DETERMINISTIC:
         file = f"{name}.parquet"
-        assert (run / file).read_bytes() == (there / "again" / file).read_bytes(), name
+        assert (there / file).read_bytes() == (there / "again" / file).read_bytes(), name
+    other = (there / "flows.parquet").read_bytes()
+    (there / "runs.parquet").write_bytes(other)
+    differs = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=800)
+    assert differs.returncode != 0
+    assert "runs.parquet" in differs.stdout + differs.stderr
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("own/", "{folder}/own/", "is missing in the copies: name it by a path relative to the file"),
-        ('topology.base = "line.json"', 'topology.base = "{folder}/line.json"', "is missing in the copies"),
-        ("", "", "was [0-9a-f]{12}, and is [0-9a-f]{12} in the copies"),
-    ],
-)
-def test_what_a_bundle_cannot_repeat_is_told(old: str, new: str, said: str, tmp_path: Path) -> None:
-    folder = write_own(tmp_path / "files", "outside")
-    path = folder / "mine.toml"
-    text = path.read_text().replace(old, new.format(folder=folder), 1)
-    path.write_text(text.replace('senders = ["outside/"]\n', "").replace("cell.trace", "none"))
-    (folder / "base.toml").write_text((folder / "base.toml").read_text().replace("outside", "reno"))
-    done = run_campaign(campaign(folder, tmp_path / "run"), local_executor(RUN))
-    assert done.complete
-    if not old:
-        (tmp_path / "run" / "inputs" / "own" / "line.json").write_text((folder / "line.json").read_text() + "\n")
-    result = CliRunner().invoke(app, ["bundle", str(tmp_path / "run"), "--out", str(tmp_path / "x.tar.gz")])
-    assert result.exit_code == 2, result.output
-    assert re.search(said, " ".join(result.output.split()))
-    assert not (tmp_path / "x.tar.gz").exists()
-
-
-def test_an_experiment_of_fairlane_s_own_is_bundled_too(tmp_path: Path) -> None:
-    selection = Selection(repeats=1, quick=True, values={"case": ("2M-2ms",), "duration_s": (8,), "warmup_s": (2.5,)})
-    run_campaign(Campaign(load("qthresh-table1"), selection, tmp_path / "run"), local_executor(RUN))
-    result = CliRunner().invoke(app, ["bundle", str(tmp_path / "run"), "--out", str(tmp_path / "x.tar.gz")])
-    assert result.exit_code == 0, result.output
-    with tarfile.open(tmp_path / "x.tar.gz") as archive:
-        script = archive.extractfile("x/repeat.sh")
-        assert script is not None
-        lines = script.read().decode().splitlines()
-        names = archive.getnames()
-    assert lines[4:6] == [
-        'cd "$here/inputs/fairlane/lab/experiments"',
-        'fairlane lab sweep qthresh-table1.toml --folder "$here/again" --runtime sim --seed 1 --quick --repeats 1 '
-        "--set case=2M-2ms --set duration_s=8 --set warmup_s=2.5",
-    ]
+def test_the_script_of_a_run_folder_has_every_selection_that_was_run(tmp_path: Path) -> None:
+    for repeats in (1, 2):
+        values = {"case": ("2M-2ms",), "duration_s": (8,), "warmup_s": (2.5,)}
+        selection = Selection(repeats=repeats, quick=True, values=values)
+        run_campaign(Campaign(load("qthresh-table1"), selection, tmp_path / "run"), local_executor(RUN))
+    lines = (tmp_path / "run" / "repeat.sh").read_text().splitlines()
+    command = (
+        'fairlane lab run qthresh-table1.toml --folder "$here/again" --no-plots --runtime sim --target embedded --seed 1'
+        " --quick --repeats {} --set case=2M-2ms --set duration_s=8 --set warmup_s=2.5"
+    )
+    assert lines[4:7] == ['cd "$here/inputs/fairlane/lab/experiments"', command.format(1), command.format(2)]
     for file in (
         "lab/experiments/qthresh-table1.toml",
         "mininet/topologies/dumbbell.json",
         "p4src/compiled/qthresh.json",
     ):
-        assert f"x/inputs/fairlane/{file}" in names
-
-
-def test_a_run_that_is_not_complete_is_not_bundled(tmp_path: Path) -> None:
-    run_campaign(Campaign(load("qthresh-fig9"), Selection(repeats=2), tmp_path / "run"), local_executor("lab_fake_runners:interrupted"))  # fmt: skip
-    result = CliRunner().invoke(app, ["bundle", str(tmp_path / "run")])
-    assert (result.exit_code, "not complete: some runs are missing" in result.output) == (2, True)
+        assert (tmp_path / "run" / "inputs" / "fairlane" / file).exists(), file

@@ -112,9 +112,10 @@ def test_a_signal_leaves_a_partial_result_that_can_be_used(
         assert ", not complete |" in page
 
 
-def test_an_interrupted_sweep_goes_on_and_ends_with_the_same_bytes(driver: Path, tmp_path: Path) -> None:
+def test_an_interrupted_run_in_a_folder_goes_on_and_ends_with_the_same_bytes(driver: Path, tmp_path: Path) -> None:
     folder, whole = tmp_path / "sweep", tmp_path / "whole"
-    command = ("sweep", "qthresh-fig9", "--repeats", "40", *ONE_LINK, *SHORT, "--jobs", "1", "--folder", str(folder))
+    where = ("--no-plots", "--jobs", "1", "--folder", str(folder))
+    command = ("run", "qthresh-fig9", "--repeats", "40", *ONE_LINK, *SHORT, *where)
     ended, said = interrupted(driver, folder, signal.SIGINT, *command)
     assert ended == 130
     assert "what was measured until then is kept" in said

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`fairlane lab …`: the commands of the lab, each imported when it is called.
 
-listing.py  list    showing.py  show    running.py  run, sweep        options.py  what several commands share
-reporting.py  plot, report, claims, publish, bundle    tables.py  what they print
+listing.py  list    showing.py  show    running.py  run               options.py  what several commands share
+reporting.py  plot, report, claims, publish    tables.py  what they print
 stopping.py  Ctrl-C and SIGTERM
 """
 
@@ -13,13 +13,11 @@ from fairlane_controller.cli.lazy import LazyCommand, lazy_app
 _COMMANDS = {
     "list": ("listing:list_experiments", "The experiments that there are."),
     "show": ("showing:show", "What an experiment is; or the table of run folders, side by side."),
-    "run": ("running:run", "Run experiments, each into a new run folder."),
-    "sweep": ("running:sweep", "Run on many cores or machines into one data set; goes on where it stopped."),
+    "run": ("running:run", "Run experiments, each into a new run folder; or go on in one."),
     "plot": ("reporting:plot", "Make the plots of a run folder again."),
     "report": ("reporting:report", "A page in Markdown for each experiment: paper and runtimes side by side."),
     "claims": ("reporting:claims", "What the papers claim, and what the runs say to it."),
     "publish": ("reporting:publish", "The pages of docs/results, from archived runs."),
-    "bundle": ("reporting:bundle", "One archive of a run from which anyone makes it again."),
 }
 COMMANDS = [
     LazyCommand(name, f"fairlane_lab.cli.{target}", summary, "Commands")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane lab plot`, `report`, `claims`, `publish` and `bundle`: what becomes of run folders, later and again."""
+"""`fairlane lab plot`, `report`, `claims` and `publish`: what becomes of run folders, later and again."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ from fairlane_lab.cli.options import (
     console,
     errors,
     fail,
-    note,
     print_json,
     refusals,
 )
 from fairlane_lab.paths import RESULTS_PAGES, results_root
-from fairlane_lab.results.summary_file import read_summary
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, such as results/demo/latest.")]
 PagesOption = Annotated[Path, typer.Option(help="Where the pages are; the archive is in its folder data/.")]
@@ -115,18 +113,3 @@ def claims(
         print_json({"claims": [row.as_json() for row in rows]})
     else:
         console.print(claims_table(rows))
-
-
-def bundle(
-    run: FolderArgument,
-    out: Annotated[Path | None, typer.Option(help="The archive; default NAME-TIME.tar.gz, here.")] = None,
-) -> None:
-    """One archive of a run folder with all files that decided its runs: unpack it, and one command makes them again, byte for byte."""
-    from fairlane_lab.sweep.bundle import COMMAND, make_bundle
-
-    with refusals():
-        target = out or Path(f"{read_summary(run)['experiment']}-{run.resolve().name}.tar.gz")
-        for text in make_bundle(run, target):
-            note(f"note: {text}", "yellow")
-    folder = target.name.removesuffix(".tar.gz")
-    console.print(f"bundle {target}; to repeat it: tar xzf {target.name} && sh {folder}/{COMMAND}", soft_wrap=True)

@@ -1,34 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane lab run` and `sweep`: experiments in virtual time, in Mininet, or on a cluster."""
+"""`fairlane lab run`: experiments in virtual time or in Mininet."""
 
 from __future__ import annotations
 
 import os
-import re
-import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from fairlane_lab.cli.options import (
     FAILED,
-    CheckOption,
-    JobsOption,
     JsonOption,
-    NameArgument,
-    NamesArgument,
-    PlotsOption,
-    QuickOption,
-    RepeatsOption,
     ResultsOption,
-    RuntimeOption,
-    SeedOption,
-    SetOption,
-    TargetOption,
+    complete_experiment,
     console,
     errors,
     fail,
@@ -41,29 +29,54 @@ from fairlane_lab.cli.options import (
 from fairlane_lab.cli.stopping import Stop, stoppable
 from fairlane_lab.cli.tables import MAX_SHOWN, show_failures, show_summary
 from fairlane_lab.definition import Definition, Selection
-from fairlane_lab.paths import RESULTS_DATA, results_root
+from fairlane_lab.definition.strict import Runtime
+from fairlane_lab.paths import RESULTS_DATA
 from fairlane_lab.problems import RunFolderError
 from fairlane_lab.results.folder import hand_over, new_folder
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
 from fairlane_lab.sweep.runners import KERNEL, MININET, SIM, Executor, OnOutcome, local_executor, mininet_testbed
-from fairlane_lab.sweep.workers import dask_cluster, process_pool
+from fairlane_lab.sweep.workers import process_pool
 
 RUNNERS = {"sim": SIM, "kernel": KERNEL, "mininet": MININET}
 """Runtime -> its runner, as `module:function`; tests put others in."""
 
 
 def run(
-    names: NamesArgument,
-    runtime: RuntimeOption = "sim",
-    target: TargetOption = "embedded",
-    seed: SeedOption = 1,
-    repeats: RepeatsOption = None,
-    values: SetOption = None,
-    jobs: JobsOption = None,
-    quick: QuickOption = False,
-    plots: PlotsOption = True,
-    check: CheckOption = False,
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            help="Experiments: names, files (.toml), patterns ('name-*') or all.", autocompletion=complete_experiment
+        ),
+    ],
+    runtime: Annotated[
+        Runtime,
+        typer.Option(
+            help="Where to run: in virtual time, with Linux's TCP in virtual time (after `make kernel`) or in real time (needs root).",
+        ),
+    ] = "sim",
+    target: Annotated[
+        Literal["embedded", "bmv2"], typer.Option(help="Which switch runs the program in Mininet.")
+    ] = "embedded",
+    seed: Annotated[int, typer.Option(help="Seed of everything that is left to chance.", min=0)] = 1,
+    repeats: Annotated[int | None, typer.Option(help="Runs of each point; default: the experiment's.", min=1)] = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="PARAM=VALUE[,VALUE…] or PARAM=1..20: other values of a sweep, or only these cases."
+        ),
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes of this machine; default: its cores.", min=1)] = None,
+    quick: Annotated[bool, typer.Option(help="Fewer and shorter runs, to see whether it works.")] = False,
+    plots: Annotated[
+        bool, typer.Option(help="Make the plots too (`fairlane lab plot FOLDER` makes them later).")
+    ] = True,
+    check: Annotated[
+        bool,
+        typer.Option(
+            help="Exit code 1 when an expectation is not met; with --archived: and its file does not say why."
+        ),
+    ] = False,
     archived: Annotated[
         bool,
         typer.Option(
@@ -72,22 +85,28 @@ def run(
         ),
     ] = False,
     results: ResultsOption = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="The run folder; of one experiment. What is in it already is not run again.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run experiments, each into a new run folder; Ctrl-C keeps what is there (exit code 130)."""
+    """Run experiments, each into a new run folder, or one into `--folder`; Ctrl-C keeps what is there (exit code 130), a failed run stops no other."""
     selection = make_selection(runtime, seed, repeats, values, quick, target)
-    if archived and (runtime == "mininet" or selection != Selection(runtime=runtime)):
-        fail("--archived: the archive has the runs of the files as they are; allowed: --runtime sim or kernel, no --seed, --repeats, --set or --quick")  # fmt: skip
+    if archived and (runtime == "mininet" or folder or selection != Selection(runtime=runtime)):
+        fail("--archived: the archive has the runs of the files as they are; allowed: --runtime sim or kernel, no --folder, --seed, --repeats, --set or --quick")  # fmt: skip
     code = 0
     executor = _executor(runtime, jobs)
+    definitions = find_experiments(names, selection)
+    if folder and (results or len(definitions) > 1):
+        fail("--folder is the folder of one experiment's runs; of several allowed: --results")
     with stoppable() as stop:
-        for definition in find_experiments(names, selection):
+        for definition in definitions:
             if archived:
                 code = max(code, _check_archive(definition, runtime, executor, check, as_json))
                 continue
             with refusals():
-                folder = new_folder(definition.experiment.name, results)
-            campaign = Campaign(definition, selection, folder, target)
+                where = folder or new_folder(definition.experiment.name, results)
+            campaign = Campaign(definition, selection, where, target)
             code = max(code, _run(campaign, executor, stop, plots, check, as_json))
             if stop.is_requested:
                 break
@@ -95,48 +114,8 @@ def run(
         raise typer.Exit(code)
 
 
-def sweep(
-    name: NameArgument,
-    dask: Annotated[
-        str | None,
-        typer.Option("--dask", metavar="ADDRESS", help="Address of a dask scheduler, such as tcp://host:8786."),
-    ] = None,
-    jobs: JobsOption = None,
-    runtime: RuntimeOption = "sim",
-    seed: SeedOption = 1,
-    repeats: RepeatsOption = None,
-    values: SetOption = None,
-    quick: QuickOption = False,
-    folder: Annotated[Path | None, typer.Option(help="The data set; default results/NAME/sweep.")] = None,
-    fresh: Annotated[bool, typer.Option(help="Begin again; what is there is set aside, not deleted.")] = False,
-    plots: PlotsOption = False,
-    check: CheckOption = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Run in virtual time into one data set, here or on a dask scheduler; goes on where it stopped, a failed run stops no other."""
-    if dask is not None and jobs is not None:
-        fail("--jobs is for processes of this machine; the scheduler at --dask has its own")
-    if dask is not None and not re.fullmatch(r"(\w+://)?[^:/\s]+:\d+|\w+://\S+", dask):
-        fail(f"--dask {dask!r}: must be the address of a dask scheduler, such as tcp://host:8786")
-    if runtime == "mininet":
-        fail(
-            "--runtime mininet has one machine to itself: `fairlane lab run`; a sweep is in virtual time: sim or kernel"
-        )
-    selection = make_selection(runtime, seed, repeats, values, quick)
-    definition = find_experiments([name], selection)[0]
-    where = folder or results_root() / definition.experiment.name / "sweep"
-    if fresh and where.exists():
-        aside = where.with_name(f"{where.name}-old-{time.time_ns() // 1_000_000}")
-        note(f"set aside {where.rename(aside)}")
-    executor = dask_cluster(RUNNERS[runtime], dask) if dask else _executor(runtime, jobs)
-    with stoppable() as stop:
-        code = _run(Campaign(definition, selection, where), executor, stop, plots, check, as_json)
-    if code:
-        raise typer.Exit(code)
-
-
 def _executor(runtime: str, jobs: int | None) -> Executor:
-    """What makes runs in virtual time in this process or in several."""
+    """What makes runs in virtual time: this process, or several."""
     runner = RUNNERS["sim" if runtime == "mininet" else runtime]
     cores = len(os.sched_getaffinity(0))
     return local_executor(runner) if jobs == 1 else process_pool(runner, jobs or cores)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -22,8 +21,6 @@ from fairlane_lab.cli.options import (
 from fairlane_lab.cli.tables import show_summary
 from fairlane_lab.definition import Definition, Selection, expand, experiment_names
 from fairlane_lab.definition.extend import shown
-from fairlane_lab.definition.judging import PaperNumbers
-from fairlane_lab.definition.strict import Between, Condition, matches
 from fairlane_lab.estimates import kernel_s, mininet_s, sim_s
 from fairlane_lab.results.summary_file import read_summary
 from fairlane_lab.scenario import Scenario
@@ -92,10 +89,6 @@ def _print(definition: Definition, runs: dict[str, list[Scenario]], points: dict
             f" ({first.warmup_s:g} s not counted), about {_duration(_estimate_s(definition, runtime, mine))}"
         )
         console.print("  " + ", ".join(names[:12]) + (f", … {names[-1]}" if len(names) > 12 else ""), style="dim")
-    params = [scenario.params for mine in runs.values() for scenario in mine]
-    numbers = [each for each in experiment.paper_numbers if any(matches(each.where, point) for point in params)]
-    for source in dict.fromkeys(each.source for each in numbers):
-        _print_numbers(source, [each for each in numbers if each.source == source])
     for expectation in experiment.expect:
         where = "" if len(expectation.runtimes) > 1 else f" [dim]({''.join(expectation.runtimes)})[/dim]"
         console.print(f"expected: {expectation.text}{where}", soft_wrap=True, highlight=False)
@@ -115,26 +108,3 @@ def _duration(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.0f} s" if seconds >= 1 else "< 1 s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
-
-
-def _print_numbers(source: str, numbers: Sequence[PaperNumbers]) -> None:
-    """The paper's numbers, or those of another source: a row for each condition, in the units of the results."""
-    from fairlane_lab.report import labels
-
-    metrics = list(dict.fromkeys(metric for each in numbers for metric in each.values))
-    names = labels.rate_names({metric: max(each.values.get(metric, 0.0) for each in numbers) for metric in metrics})
-    heads = ["\n".join([*names[metric].label.split(", "), names[metric].unit]).strip() for metric in metrics]
-    title = f"Numbers of {source}" if source else "The paper's numbers"
-    table = make_table("where", *heads, right=" ".join(heads), title=title)
-    table.columns[0].no_wrap = True
-    for each in numbers:
-        where = ", ".join(f"{name} {_condition(condition)}" for name, condition in each.where.items())
-        values = (labels.format_metric(metric, each.values.get(metric), names[metric]) for metric in metrics)
-        table.add_row(where or "everywhere", *values)
-    console.print(table)
-
-
-def _condition(condition: Condition) -> str:
-    if isinstance(condition, Between):
-        return f"{condition.min:g}..{condition.max:g}"
-    return ", ".join(map(str, condition)) if isinstance(condition, list) else str(condition)

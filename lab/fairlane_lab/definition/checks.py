@@ -3,20 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from fairlane_lab.definition.claims import ClaimBound
 from fairlane_lab.definition.expansion import Selection, overrides, resolve_point, with_drawn
 from fairlane_lab.definition.extend import shown
-from fairlane_lab.definition.metric import MetricText
 from fairlane_lab.definition.names import PARAMETERS, SET_BY_THE_LAB
 from fairlane_lab.definition.points import make_points, point_problems, twice_problems
-from fairlane_lab.definition.schema import Selected
-from fairlane_lab.definition.strict import Known, Strict, matches
+from fairlane_lab.definition.schema import Experiment
+from fairlane_lab.definition.strict import Known, matches
 from fairlane_lab.paths import CLAIMS
 from fairlane_lab.problems import Problem, place, pydantic_problems, unknown
 
@@ -65,12 +65,8 @@ def _name_problem(name: str) -> str:
 def _layers(definition: Definition) -> Iterator[Problem]:
     experiment = definition.experiment
     points = [with_drawn(definition, point) for point in make_points(experiment)]
-    known = {key for point in points for key in point.params}
     for section in ("sim", "kernel", "mininet", "quick"):
-        layer: Selected = getattr(experiment, section)
-        for name in layer.only.keys() - known:
-            yield Problem(place((section, "only", name)), unknown("parameter", name, sorted(known)))
-        if not any(matches(layer.only, point.params) for point in points):
+        if not any(matches(getattr(experiment, section).only, point.params) for point in points):
             yield Problem(place((section, "only")), "leaves no point")
     for runtime in experiment.runtimes:
         for quick in (False, True):
@@ -81,25 +77,33 @@ def _layers(definition: Definition) -> Iterator[Problem]:
 
 def _unknown_names(definition: Definition, known: Known) -> Iterator[Problem]:
     """Parts that name what no point has."""
-    experiment, source = definition.experiment, definition.source
-    for section in (*SHARED, "expect", "relative"):
-        written = len(source.document.get(section, ()))
-        for index, entry in enumerate(getattr(experiment, section)):
-            at = place((section, index))
-            of_base = section in SHARED and (index >= written or source.is_of_base(at))
-            found = _checked(entry, replace(known, of_base=of_base), (section, index))
-            if isinstance(entry, ClaimBound):
-                found = [replace(each, path=entry.claim + each.path.removeprefix(at), file=shown(CLAIMS)) for each in found]  # fmt: skip
-            yield from found
-    try:
-        TypeAdapter(list[MetricText]).validate_python(list(experiment.main_metrics), context=known)
-    except ValidationError as error:
-        yield from pydantic_problems(error, type(experiment), ("main_metrics",))
+    for of_base in (False, True):
+        try:
+            written = definition.experiment.model_dump(by_alias=True, exclude={"paper_figures"})
+            Experiment.model_validate(written, context=replace(known, of_base=of_base))
+        except ValidationError as error:
+            for problem in pydantic_problems(error, Experiment):
+                if _may_be_of_others(definition, problem.path) == of_base:
+                    yield _of_claim(definition.experiment, problem)
 
 
-def _checked(entry: Strict, known: Known, around: tuple[str | int, ...]) -> Sequence[Problem]:
-    try:
-        type(entry).model_validate(entry.model_dump(by_alias=True), context=known)
-    except ValidationError as error:
-        return pydantic_problems(error, type(entry), around)
-    return ()
+def _entry(path: str) -> tuple[str, int]:
+    """Section and number of the entry in which a path is."""
+    found = re.match(r"(\w+)(?:\[(\d+)\])?", path)
+    return (found[1], int(found[2] or 0)) if found else (path, 0)
+
+
+def _may_be_of_others(definition: Definition, path: str) -> bool:
+    """Whether its conditions may name values that only other experiments of the same base have."""
+    section, index = _entry(path)
+    at_base = index >= len(definition.document.get(section, ())) or definition.source.is_of_base(path)
+    return section in ("sim", "kernel", "mininet", "quick") or (section in SHARED and at_base)
+
+
+def _of_claim(experiment: Experiment, problem: Problem) -> Problem:
+    """A problem of a bound that stands in the file of the claims, with its place there."""
+    section, index = _entry(problem.path)
+    bound = experiment.expect[index] if section == "expect" else None
+    if not isinstance(bound, ClaimBound):
+        return problem
+    return replace(problem, path=bound.claim + problem.path.removeprefix(f"expect[{index}]"), file=shown(CLAIMS))

@@ -124,9 +124,7 @@ def overrides(definition: Definition, selection: Selection) -> list[Selected]:
 def select_points(definition: Definition, selection: Selection) -> list[Point]:
     """The points of a selection. Raises ExperimentError when a value or name does not exist or nothing is left."""
     experiment, asked = definition.experiment, selection.values
-    scalar_axes = {
-        name for name, axis in experiment.sweep.items() if not (isinstance(axis, list) and isinstance(axis[0], dict))
-    }
+    scalar_axes = {name for name, axis in experiment.sweep.items() if not isinstance(axis[0], dict)}
     replaceable = {*experiment.params, *experiment.drawn, *scalar_axes, "duration_s", "warmup_s"}
     points = make_points(experiment, {name: values for name, values in asked.items() if name in replaceable})
     chosen = {name: list(values) for name, values in asked.items() if name not in replaceable}
@@ -155,7 +153,7 @@ def resolve_point(
     source = definition.source
     document, problems = fill_in(source.document, point.params, definition.experiment.sets)
     for layer in layers:
-        given = layer.model_dump(exclude_none=True, exclude={"only", "parallel", "processes", "tcp"})
+        given = layer.model_dump(exclude_none=True, exclude={"only", "parallel", "tcp"})
         document["run"] = {**document["run"], **given}
         document["tcp"] = {**document.get("tcp", {}), **getattr(layer, "tcp", {})}
     try:
@@ -168,7 +166,7 @@ def resolve_point(
     name = definition.program_path(body.program or DEFAULT_PROGRAM)
     try:
         part = part_of(name)
-        names = [part.name, *(find_part(program).name for program in definition.programs())]
+        names = [part.name, *(find_part(program).name for program in definition.programs)]
     except FairlaneError as error:
         return None, [*problems, Problem("program", error.message)]
     given = {key: value for key, value in body.control.items() if key not in names}
@@ -200,13 +198,15 @@ def _unset(problem: Problem, point: Point, definition: Definition) -> Problem:
 def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> Iterator[Problem]:
     """What is wrong with names and times of flows and changes."""
     senders = variants(runtimes)
-    names = [flow.name for flow in body.flows]
+    seen: set[str] = set()
     for index, flow in enumerate(body.flows):
         wrong: list[tuple[str, str]] = []
         if len(flow.name) > NAME_LENGTH:
             wrong.append(("name", f"{flow.name!r} has {len(flow.name)} characters; allowed: up to {NAME_LENGTH}"))
-        if flow.name in names[:index]:
-            wrong.append(("name", f"{flow.name!r} is the name of an earlier flow"))
+        own = {flow.name, *names_of(flow)}
+        if twice := seen & own:
+            wrong.append(("name", f"{min(twice)!r} is the name of an earlier flow"))
+        seen |= own
         hosts = (("sender", flow.sender), ("receiver", flow.receiver))
         wrong += [(end, unknown("host", host, topology.hosts)) for end, host in hosts if host not in topology.hosts]
         if flow.sender == flow.receiver:
@@ -215,6 +215,8 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> I
             wrong.append(("variant", f"{unknown('variant', flow.variant, senders)} (in {' and '.join(runtimes)})"))
         if flow.stop_s is not None and flow.stop_s <= flow.start_s:
             wrong.append(("stop_s", f"{flow.stop_s:g} is not after start_s {flow.start_s:g}"))
+        if flow.start_s >= body.run.duration_s:
+            wrong.append(("start_s", f"{flow.start_s:g} is not before the end, run.duration_s {body.run.duration_s:g}"))
         if flow.app.kind == "greedy" and flow.start_s > body.run.warmup_s and not flow.vc:
             text = f"{flow.start_s:g} is after run.warmup_s {body.run.warmup_s:g}: greedy flows start before what is counted"
             wrong.append(("start_s", text))
@@ -226,7 +228,7 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> I
             text = f"{change.at_s:g} is not before the end, run.duration_s {body.run.duration_s:g}"
             yield Problem(place(("changes", index, "at_s")), text)
     yield from change_problems(topology, body.changes)
-    known = {*names, *(flow.group for flow in body.flows)}
+    known = {name for flow in body.flows for name in (flow.name, flow.group)}
     for index, name in enumerate(body.run.starts.flows):
         if name not in known:
             yield Problem(place(("run", "starts", "flows", index)), unknown("flow or group", name, sorted(known)))

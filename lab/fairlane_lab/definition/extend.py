@@ -6,7 +6,7 @@ Tables are merged key by key, everything else takes the place of what the base h
 - a table where the base has an array of tables changes the entries that it names: `flows.tcp2.variant = "vegas"` (`name` or `label`);
 - `[[append.notes]]` adds to the base's array of that name.
 
-`name` and `also` are never a base's.
+`name` is never a base's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from fairlane_lab.definition.strict import is_array, is_table
 from fairlane_lab.paths import EXPERIMENTS
 from fairlane_lab.problems import ExperimentError, Problem, place, pydantic_problems, unknown
 
-_NOT_INHERITED_KEYS = ("name", "also")
 _STEP = re.compile(r'[^.\[\]"]+|"[^"]*"')
 
 Document = dict[str, Any]
@@ -114,7 +113,7 @@ def parse_source(text: str, file: Path, above: tuple[Path, ...] = ()) -> Source:
         names = " → ".join(shown(each) for each in (*chain[chain.index(path.resolve()) :], path))
         raise ExperimentError(shown(file), [Problem("extends", f"goes round in a circle: {names}")])
     below = parse_source(_text(path), path, chain)
-    inherited = {key: value for key, value in below.document.items() if key not in _NOT_INHERITED_KEYS}
+    inherited = {key: value for key, value in below.document.items() if key != "name"}
     problems: list[Problem] = []
     merged = _merge(inherited, own, (), problems)
     for key, entries in added.items() if is_table(added) else ():

@@ -146,18 +146,18 @@ class Note(Strict):
 
     @model_validator(mode="after")
     def _has_both_ends(self) -> Note:
-        if self.share is not None and self.is_remark:
+        if self.share is not None and not math.isfinite(self.share.max - self.share.min):
             raise ValueError("share: needs both min and max: a note that explains any difference explains none")
         return self
 
     @property
     def is_remark(self) -> bool:
-        """Whether it explains no difference: without both bounds it would explain any."""
-        return self.share is None or not (math.isfinite(self.share.min) and math.isfinite(self.share.max))
+        """Whether it explains no difference."""
+        return self.share is None
 
     def explains(self, share: float) -> bool:
         """Whether a difference of this size has this cause."""
-        return self.share is not None and not self.is_remark and holds(self.share, share)
+        return self.share is not None and holds(self.share, share)
 
     def as_json(self) -> dict[str, Any]:
         return self.model_dump(mode="json")

@@ -6,13 +6,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from fairlane_controller.documents import is_file, parse_toml
+from fairlane_controller.documents import is_file
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.program.registry import is_folder
 from fairlane_hosts.errors import HostsError
@@ -24,8 +24,8 @@ from fairlane_lab.definition.claims import bounds_of
 from fairlane_lab.definition.extend import Source, experiment_names, parse_source, read_source, shown
 from fairlane_lab.definition.names import part_of
 from fairlane_lab.definition.papers import numbers_of
+from fairlane_lab.definition.points import make_points
 from fairlane_lab.definition.schema import Experiment
-from fairlane_lab.definition.strict import is_array, is_table
 from fairlane_lab.paths import EXPERIMENTS
 from fairlane_lab.problems import ExperimentError, Problem, pydantic_problems, unknown
 
@@ -44,9 +44,10 @@ class Definition:
         """The file as it was read, with what it extends: parameters are filled in for each point."""
         return self.source.document
 
+    @cached_property
     def programs(self) -> list[str]:
         """Names or folders of all programs that its points may run."""
-        named = [self.document.get("program"), *_values_of(self.document, "program")]
+        named = [self.experiment.program, *(point.params.get("program") for point in make_points(self.experiment))]
         return [self.program_path(name) for name in dict.fromkeys(named) if isinstance(name, str) and name]
 
     def program_path(self, name: str) -> str:
@@ -70,32 +71,9 @@ class Definition:
 
 
 _JUDGES = frozenset(
-    ("title", "paper", "reproduces", "what", "also", "relative", "paper_numbers", "paper_figures", "expect", "plots", "notes")
+    ("title", "paper", "reproduces", "what", "relative", "paper_numbers", "paper_figures", "expect", "plots", "notes")
 ) | {"main_metrics", "statistic", "kernel"}  # fmt: skip
 _REPEATED = frozenset({"run", "sim", "mininet", "quick"})
-
-
-def _values_of(document: Mapping[str, Any], parameter: str) -> Iterator[Any]:
-    """Every value that a parameter has in a file, as far as it is well-formed."""
-    axes: Any = document.get("sweep", {})
-    tables: list[Any] = [document.get("params"), axes]
-    for entries in (document.get("cases"), *(axes.values() if is_table(axes) else ())):
-        tables += entries if is_array(entries) else []
-    for table in tables:
-        if is_table(table) and parameter in table:
-            value = table[parameter]
-            yield from value if is_array(value) else [value]
-
-
-@lru_cache(maxsize=8)
-def other_names(folder: Path = EXPERIMENTS) -> Mapping[str, Path]:
-    """Further names (`also`) and the experiment files that they mean; a file that is no TOML has none."""
-    found: dict[str, Path] = {}
-    for path in sorted(folder.glob("*.toml")):
-        with contextlib.suppress(OSError, ValueError):
-            also: Any = parse_toml(path.read_text(encoding="utf-8")).get("also", [])
-            found |= {str(name): path for name in also} if is_array(also) else {}
-    return found
 
 
 def load(name: str, folder: Path = EXPERIMENTS) -> Definition:
@@ -112,10 +90,7 @@ def load(name: str, folder: Path = EXPERIMENTS) -> Definition:
 def _load_known(name: str, folder: Path) -> Definition:
     path = folder / f"{name}.toml"
     if not is_file(path):
-        path = other_names(folder).get(name, path)
-    if not is_file(path):
-        names = sorted({*experiment_names(folder), *other_names(folder)})
-        raise ExperimentError("fairlane lab", [Problem("", unknown("experiment", name, names))])
+        raise ExperimentError("fairlane lab", [Problem("", unknown("experiment", name, experiment_names(folder)))])
     return make_definition(read_source(path), path.stem)
 
 
@@ -147,7 +122,7 @@ def make_definition(source: Source, stem: str | None = None) -> Definition:
         expect += bounds_of(experiment.name)
     experiment = experiment.model_copy(update={"expect": tuple(expect), "paper_numbers": tuple(numbers)})
     definition = Definition(origin, experiment, source)
-    for program in definition.programs():
+    for program in definition.programs:
         with contextlib.suppress(FairlaneError):  # reported with its point
             part_of(program)
     for index, folder in enumerate(experiment.senders):

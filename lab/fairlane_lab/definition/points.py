@@ -10,12 +10,15 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, model_validator
 
-from fairlane_lab.definition.strict import Scalar, Steps, Strict
+from fairlane_lab.definition.strict import Scalar, Strict
 from fairlane_lab.problems import Problem, place
+
+if TYPE_CHECKING:
+    from fairlane_lab.definition.schema import Experiment
 
 LABELLED_AXES = frozenset({"control", "sender"})
 """Axes whose items may be tables with a label, which then is a parameter of the axis's name."""
@@ -24,7 +27,7 @@ COLUMNS_ONLY = frozenset({"case", *LABELLED_AXES})
 
 Params = dict[str, Scalar]
 Case = dict[str, Scalar]
-Axis = Steps | Annotated[list[Scalar | Params], Field(min_length=1)]
+Axis = Annotated[list[Scalar | Params], Field(min_length=1)]
 """Values of the parameter after which it is called; or tables of parameters that go together (then its name is only a name)."""
 
 
@@ -77,24 +80,12 @@ def draw_params(drawn: Mapping[str, Spread], given: Mapping[str, Any], seed_of: 
     return {**found, **given}
 
 
-class Swept(Protocol):
-    """What an experiment says of its points."""
-
-    @property
-    def params(self) -> Mapping[str, Scalar]: ...
-    @property
-    def cases(self) -> Sequence[Mapping[str, Any]]: ...
-    @property
-    def sweep(self) -> Mapping[str, Steps | list[Scalar | dict[str, Scalar]]]: ...
-
-
-def make_points(experiment: Swept, replaced: Mapping[str, Sequence[Scalar]] | None = None) -> list[Point]:
+def make_points(experiment: Experiment, replaced: Mapping[str, Sequence[Scalar]] | None = None) -> list[Point]:
     """Every point; `replaced` are other values for axes or `params` that the file has."""
     replaced = replaced or {}
     axes = [[_table_item("case", case) for case in experiment.cases]] if experiment.cases else []
     for name, axis in experiment.sweep.items():
-        values = replaced.get(name) or (axis.values() if isinstance(axis, Steps) else axis)
-        axes.append([_axis_item(name, value) for value in values])
+        axes.append([_axis_item(name, value) for value in replaced.get(name) or axis])
     constants = dict(experiment.params)
     for name, values in replaced.items():
         if name not in experiment.sweep and len(values) == 1:
@@ -128,7 +119,7 @@ def _text(value: Scalar) -> str:
 
 
 def point_problems(
-    experiment: Swept, others: Mapping[str, Mapping[str, Any]], named: Callable[[str], str]
+    experiment: Experiment, others: Mapping[str, Mapping[str, Any]], named: Callable[[str], str]
 ) -> Iterator[Problem]:
     """What is wrong with names and labels; `others`: further tables by parameter, `named`: what is wrong with a name, or nothing."""
     tables: list[tuple[tuple[str | int, ...], Mapping[str, Any]]] = [
@@ -136,10 +127,9 @@ def point_problems(
     ]
     tables += [(("cases", index), case) for index, case in enumerate(experiment.cases)]
     for name, axis in experiment.sweep.items():
-        items = axis if isinstance(axis, list) else []
-        own = [((("sweep", name, index)), item) for index, item in enumerate(items) if isinstance(item, dict)]
+        own = [((("sweep", name, index)), item) for index, item in enumerate(axis) if isinstance(item, dict)]
         tables += own or [(("sweep",), {name: axis})]
-        if len(own) not in (0, len(items)):
+        if len(own) not in (0, len(axis)):
             yield Problem(place(("sweep", name)), "mixes values and tables: give one or the other")
     for path, table in tables:
         for name in table.keys() - {"label"}:

@@ -8,13 +8,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from fairlane_lab.definition.judging import Expectation, Note, PaperFigure, PaperNumbers, Relative
+from fairlane_lab.definition.metric import MetricText
 from fairlane_lab.definition.plots import Plot
 from fairlane_lab.definition.points import Axis, Case, Params, Spread
 from fairlane_lab.definition.settings import Setting
 from fairlane_lab.definition.strict import Runtime, Strict, Where
 from fairlane_lab.scenario import NotNegative, Positive, TcpGiven
-
-_NAME = r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$"
 
 
 class Selected(Strict):
@@ -44,21 +43,17 @@ class MininetOverrides(Overrides):
 
     parallel: Annotated[int, Field(ge=1, le=16)] = 1
     """Topologies that run side by side."""
-    processes: Literal["one", "separate"] = "one"
-    """Of the switches and links of a topology (docs/links.md)."""
 
 
 class Experiment(Strict):
     """An experiment file; what it runs is checked with the parameters of each point."""
 
-    name: Annotated[str, Field(pattern=_NAME)]
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")]
     title: str
     paper: str
     """Which paper, such as `FastTCP (Oh, Kim, about 2003)`."""
     reproduces: str
     """Which table or figure, or what it goes beyond."""
-    also: tuple[Annotated[str, Field(pattern=_NAME)], ...] = ()
-    """Further names under which it is found: other figures of the same runs."""
     what: str
     """What it does and what is to be seen: a sentence or two."""
     runtimes: Annotated[list[Runtime], Field(min_length=1)]
@@ -103,7 +98,7 @@ class Experiment(Strict):
 
     statistic: Literal["median", "mean"] = "median"
     """What stands for the repeats of a point in tables and plots."""
-    main_metrics: tuple[str, ...] = ()
+    main_metrics: tuple[MetricText, ...] = ()
     """Columns of the result table in the terminal; empty: a choice from the groups that there are."""
 
     def runs_in(self, runtime: str) -> bool:

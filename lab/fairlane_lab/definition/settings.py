@@ -35,7 +35,7 @@ def fill_in(
 ) -> tuple[dict[str, Any], list[Problem]]:
     """The sections of an experiment file that are run, with a point's parameters; and what could not be set."""
     filled = {name: copy.deepcopy(document[name]) for name in SECTIONS if name in document}
-    problems = [Problem(place(path), _replaced(text)) for path, text in _texts(filled, ()) if text[:1] in ("$", "=")]
+    problems: list[Problem] = []
     for name, given in params.items():
         if name in COLUMNS_ONLY and name not in sets:
             continue
@@ -47,19 +47,6 @@ def fill_in(
         except ValueError as error:
             problems.append(Problem(place(("sets", name)), str(error)))
     return filled, problems
-
-
-def _texts(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Every text in a document, with its place."""
-    if isinstance(value, str):
-        yield path, value
-    entries = value.items() if is_table(value) else enumerate(value) if is_array(value) else ()
-    for key, entry in entries:
-        yield from _texts(entry, (*path, key))
-
-
-def _replaced(text: str) -> str:
-    return f'got {text!r}; files have no references to parameters: [sets] names the keys that a parameter sets, such as rate_bps = "topology.links.s1-s2.rate_bps"'  # fmt: skip
 
 
 def _own_key(name: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all parts of an experiment file share: unknown keys are errors, steps, and conditions over parameters."""
+"""What all parts of an experiment file share: unknown keys are errors, and conditions over parameters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeGuard
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_serializer, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_serializer
 
 from fairlane_lab.problems import unknown
 
@@ -30,27 +30,6 @@ class Strict(BaseModel):
     """A part of a file in which an unknown key is an error; frozen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class Steps(Strict):
-    """`{from = 1, to = 20, step = 1}`, both ends included."""
-
-    first: float | int = Field(alias="from")
-    last: float | int = Field(alias="to")
-    step: Annotated[float | int, Field(gt=0)] = 1
-
-    @model_validator(mode="after")
-    def _goes_up(self) -> Steps:
-        if self.last < self.first:
-            raise ValueError(f"to {self.last:g} is below from {self.first:g}")
-        if (self.last - self.first) / self.step > 10_000:
-            raise ValueError("more than 10000 steps")
-        return self
-
-    def values(self) -> list[Scalar]:
-        """Every step; whole numbers stay whole."""
-        count = int((self.last - self.first) / self.step + 1e-9) + 1
-        return [round(self.first + index * self.step, 9) for index in range(count)]
 
 
 class Between(Strict):

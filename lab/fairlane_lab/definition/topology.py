@@ -31,8 +31,11 @@ class Resolved:
     document: Document
     checked: fl_topology.Topology
     """The document, read."""
-    links: tuple[str, ...]
     file: Path
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        return tuple(link.name for link in self.checked.links)
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -81,7 +84,7 @@ def resolve_topology(body: Body, path: Path) -> tuple[Resolved | None, list[Prob
         for name, changes in spec.ports.items():
             link = next(link for link, ends in zip(checked.links, links, strict=True) if name in (ends["a"], ends["b"]))
             _change_port(document["switches"], name, changes, link, sum(flow.connections for flow in body.flows))
-        return Resolved(document, checked_topology(json.dumps(document)), link_names, path), []
+        return Resolved(document, checked_topology(json.dumps(document)), path), []
     except fl_topology.TopologyError as error:
         return None, [Problem("topology", str(error))]
 

@@ -21,7 +21,7 @@ from fairlane_controller.errors import FairlaneError
 from fairlane_hosts.errors import HostsError
 from fairlane_topology import control as fl_control
 from fairlane_topology import processes as fl_processes
-from fairlane_topology.network import NetworkOptions, Processes
+from fairlane_topology.network import NetworkOptions
 
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.scenario import Scenario
@@ -29,7 +29,6 @@ from fairlane_lab.testbed.bed import Bed, Running
 from fairlane_lab.testbed.changes import Changes
 from fairlane_lab.testbed.claims import claimed_instances
 from fairlane_lab.testbed.collect import VoidError, collect
-from fairlane_lab.testbed.facts import describe_bed
 from fairlane_lab.testbed.grouping import Group, groups_of, next_batch, split
 from fairlane_lab.testbed.port_watch import PortWatch, WatchLoop
 
@@ -60,8 +59,6 @@ class MininetOptions:
 
     target: str = "embedded"
     """`embedded` or `bmv2`."""
-    processes: Processes = "one"
-    """As `NetworkOptions.processes`."""
     parallel: int = 4
     """Networks side by side at most."""
     first_instance: int = 20
@@ -174,19 +171,11 @@ class _Batch:
             self.stack.callback(self.loops[-1].stop)
         for loop in self.loops:
             loop.wait_ready()
-        self._facts = {id(bed): describe_bed(bed) for bed in beds}
         return beds
 
     def _start(self, group: Group, instance: int) -> Bed:
         chosen = self.options
-        options = NetworkOptions(
-            instance,
-            chosen.target,
-            group.program,
-            group.seed,
-            processes=chosen.processes,
-            frame_bytes=group.frame_bytes,
-        )
+        options = NetworkOptions(instance, chosen.target, group.program, group.seed, frame_bytes=group.frame_bytes)
         bed = Bed(group.document, options)
         self.report(f"starting network {instance}")
         self.stack.callback(bed.stop)
@@ -261,7 +250,7 @@ class _Batch:
             return
         result.wall_s = time.monotonic() - one.begun_s
         result.about = {
-            **self._facts[id(bed)],
+            **bed.about,
             "kernel": platform.release(),
             "variants": one.running.variants,
             "repeated": job.attempts,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is to be run and where its results go; the one way in which `run` and `sweep` run it.
+"""What is to be run and where its results go; the one way in which it is run.
 
 campaign.json in the folder says what the folder is of: definition, runtime, target, seed, and hashes of all files that decide
-a run's bytes (`fairlane_lab.inputs`), which the folder has too. A campaign that finds a folder of the same goes on where it
+a run's bytes (`fairlane_lab.inputs`), which the folder has too, and repeat.sh makes its runs again from these. A campaign that finds a folder of the same goes on where it
 stopped: runs that are there are not made again. A folder of anything else is refused.
 """
 
@@ -17,9 +17,9 @@ from typing import Any
 
 from fairlane_lab.definition import Definition, Selection, expand
 from fairlane_lab.definition.points import make_points
-from fairlane_lab.inputs import COPIES, Input, build_hashes, campaign_inputs, copy_inputs, digest_once, stamp
+from fairlane_lab.inputs import COPIES, Input, build_hashes, campaign_inputs, copy_inputs, digest_once
 from fairlane_lab.problems import RunFolderError
-from fairlane_lab.results.folder import publish, write_json
+from fairlane_lab.results.folder import publish, write_json, write_whole
 from fairlane_lab.results.metadata import metadata
 from fairlane_lab.results.rows import make_rows
 from fairlane_lab.results.store import Store
@@ -27,6 +27,7 @@ from fairlane_lab.results.summary import summarise
 from fairlane_lab.results.summary_file import read_document
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
+from fairlane_lab.sweep.repeat import SCRIPT, repeat_script
 from fairlane_lab.sweep.runners import Executor, Failure, Outcome
 
 CAMPAIGN = "campaign.json"
@@ -108,9 +109,7 @@ def run_campaign(
         return _run(campaign, executor, on_outcome)
     except OSError as error:
         text = f"{campaign.folder} cannot be written: {error.strerror or error}"
-        raise RunError(
-            f"{text}; `fairlane lab sweep` with this --folder goes on with the runs that are in it"
-        ) from None
+        raise RunError(f"{text}; `fairlane lab run` with this --folder goes on with the runs that are in it") from None
 
 
 def _run(campaign: Campaign, executor: Executor, on_outcome: Callable[[Outcome], None]) -> CampaignResult:
@@ -124,19 +123,18 @@ def _run(campaign: Campaign, executor: Executor, on_outcome: Callable[[Outcome],
         *(each.point for each in scenarios),
     ]
     store = Store(campaign.folder, list(dict.fromkeys(points)))
-    identity = _claim(campaign, inputs)
-    about = {**metadata(), "campaign": identity}
+    about = metadata()
+    about["campaign"] = _claim(campaign, inputs, about["git"])
     there = store.finished_runs()
     missing = [scenario for scenario in scenarios if (scenario.point, scenario.repeat) not in there]
     failures: list[Failure] = []
-    began = stamp(inputs)
+    began = {
+        each: each.digest for each in inputs if each.kind not in ("experiment", "topology")
+    }  # scenarios hold these
 
     def take(outcome: Outcome) -> None:
-        if stamp(inputs) != began:
-            known = identity["inputs"].values()
-            others = [each for each in inputs if each.kind != "experiment" and each.digest not in known]
-            if changed := ", ".join(f"{each.kind} {each.given}" for each in others):
-                raise RunError(f"{changed} changed while the campaign ran: what ran since then is not kept")
+        if changed := [f"{each.kind} {each.given}" for each, digest in began.items() if each.digest != digest]:
+            raise RunError(f"{', '.join(changed)} changed while the campaign ran: what ran since then is not kept")
         if outcome.result is not None:
             store.add(make_rows(outcome.scenario, outcome.result, campaign.selection.runtime, campaign.target))
         elif outcome.failure is not None:
@@ -187,7 +185,7 @@ def _summary(
     return summarise(campaign.folder, campaign.definition, known)
 
 
-def _claim(campaign: Campaign, inputs: Sequence[Input]) -> dict[str, Any]:
+def _claim(campaign: Campaign, inputs: Sequence[Input], git: str) -> dict[str, Any]:
     """Make the folder this campaign's, or find that it is; returns what campaign.json says now. Raises CampaignError when it is another's."""
     path = campaign.folder / CAMPAIGN
     selection = {"repeats": campaign.selection.repeats, "values": campaign.selection.values}
@@ -201,7 +199,7 @@ def _claim(campaign: Campaign, inputs: Sequence[Input]) -> dict[str, Any]:
         theirs = read_document(campaign.folder, CAMPAIGN)
         if different := _differing(theirs, mine):
             raise CampaignError(
-                f"{campaign.folder} holds results of something else: {'; '.join(different)}; --fresh begins again"
+                f"{campaign.folder} holds results of something else: {'; '.join(different)}; name another folder"
             )
         mine["inputs"] = theirs.get("inputs", {}) | mine["inputs"]
         before = theirs.get("selections", [])
@@ -209,6 +207,8 @@ def _claim(campaign: Campaign, inputs: Sequence[Input]) -> dict[str, Any]:
     try:
         mine["file"] = str(Path(COPIES) / copy_inputs(inputs, campaign.folder / COPIES))
         write_json(path, mine)
+        text = repeat_script(mine, git)
+        write_whole(campaign.folder / SCRIPT, lambda draft: draft.write_text(text))
     except OSError:
         if is_new:  # the next one must not find a folder that seems to be somebody else's
             shutil.rmtree(campaign.folder, ignore_errors=True)

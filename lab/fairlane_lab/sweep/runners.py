@@ -84,7 +84,7 @@ def mininet_testbed(
             on_outcome(failed(scenario, result) if is_error else Outcome(scenario, result))
 
         make = pkgutil.resolve_name(f"{runner.partition(':')[0]}:MininetOptions")
-        options = make(target=target, processes=settings.processes, parallel=settings.parallel)
+        options = make(target=target, parallel=settings.parallel)
         pkgutil.resolve_name(runner)(scenarios, options, on_result, report)
 
     return execute

@@ -99,6 +99,13 @@ class Bed:
         self._running: Running | None = None
 
     @property
+    def about(self) -> dict[str, Any]:
+        """What it is, for `RunResult.about`."""
+        options = self.network.options
+        about = {"target": self.target, "instance": options.instance, "program": options.program}
+        return {"runtime": "mininet", "processes": "one" if options.in_one_process else "separate", **about}
+
+    @property
     def state(self) -> Path:
         """The run-state folder."""
         return self.network.folder

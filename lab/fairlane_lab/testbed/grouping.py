@@ -15,7 +15,7 @@ from fairlane_topology.topology import managed_ports
 
 from fairlane_lab.compiled import find_program
 from fairlane_lab.estimates import expected_s
-from fairlane_lab.link_changes import changes_of, checked_topology
+from fairlane_lab.link_changes import checked_topology
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Scenario
 from fairlane_lab.testbed.plan import make_plan
@@ -72,17 +72,13 @@ def _group_of(scenario: Scenario) -> Group:
     for sender in make_plan(scenario, dict.fromkeys(topology.hosts, "0.0.0.0"), Path()).senders:
         sender.command(scenario, 0)
     wishes(scenario)
-    changes_of(scenario, topology)
-    managed = managed_ports(topology)
-    if not managed:
-        raise RunError("no port of the topology is a bottleneck or has a rate: there is nothing to measure")
     ways = [way for link in topology.links for way in (link.a_to_b, link.b_to_a)]
     drawing = [
         getattr(each, name, None) for each in (*ways, *scenario.changes, *topology.changes) for name in _OF_CHANCE
     ]
     by_chance = any(drawing) or find_program(scenario.program).by_chance
     document = json.loads(json.dumps(scenario.topology))
-    rate_bps = sum(spec.rate_bps or 0 for spec in managed.values())
+    rate_bps = sum(spec.rate_bps or 0 for spec in managed_ports(topology).values())
     frame_bytes = scenario.tcp.mss_bytes + FRAME_OVERHEAD_BYTES
     return Group(document, scenario.program, scenario.seed % 2**31 if by_chance else 1, rate_bps, frame_bytes)
 
