@@ -57,7 +57,7 @@ from fairlane_controller.cli.main import make_app
 from typer.testing import CliRunner
 result = CliRunner().invoke(make_app(), ["lab", "list"])
 assert "qthresh-table1" in result.output, result.output
-print(*sorted({name.split(".")[0] for name in sys.modules} & {"finsy", "grpc", "numpy", "pandas", "pyarrow", "scipy"}))
+print(*sorted({name.split(".")[0] for name in sys.modules} & {"distributed", "finsy", "grpc", "numpy", "pandas", "pyarrow", "scipy"}))
 """
 
 
@@ -225,8 +225,10 @@ def test_a_report_has_the_newest_runs_and_a_table_any(small: str, tmp_path: Path
         (["run", "qthresh-table2", "--set", "threshold=9..x"], "must be two whole numbers"),
         (["run", "qthresh-table2", "--set", "threshold=4", "--set", "threshold=5"], "threshold is set twice"),
         (["run", "qthresh-table2", "--set", "threshold=0"], "got 0; allowed: packets from 1 to 65535, 'model' or 'auto'"),
+        (["run", "qthresh-table2", "--dask", "here"], "--dask 'here': must be the address of a dask scheduler"),
         (["plot", "/nonexistent"], "/nonexistent: not a run folder: there is no summary.json in it"),
         (["run", "qthresh-table1", "demo", "--folder", "x"], "--folder is the folder of one experiment's runs"),
+        (["run", "qthresh-table2", "--dask", "tcp://x:1", "--jobs", "2"], "the scheduler has processes of its own"),
         (["show", "nothing"], "there is no experiment 'nothing'"),
         (["show", "/nonexistent/folder"], "not a run folder: there is no summary.json in it"),
     ],

@@ -157,7 +157,7 @@ def test_a_worker_with_other_files_is_refused(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr("fairlane_lab.sweep.workers.digest_once", other)
     done = run_campaign(campaign(folder, tmp_path / "run"), process_pool(RUN, 1))
-    assert "has changed since the campaign began: program " in done.stopped
+    assert "other files: program " in done.stopped
     assert "here 0123456789ab" in done.stopped
 
 

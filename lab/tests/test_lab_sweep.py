@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportMissingTypeStubs=false
-"""Campaigns with made-up runners: one core or two, a crash, a failure, Ctrl-C and going on."""
+"""Campaigns with made-up runners: one core or two, a crash, a failure, Ctrl-C, going on, and a dask cluster of this machine."""
 
 from __future__ import annotations
 
 import json
+import pkgutil
 import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -22,8 +25,8 @@ from fairlane_lab.inputs import build_hashes
 from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.run_result import RunError
 from fairlane_lab.sweep.campaign import Campaign, CampaignError, run_campaign
-from fairlane_lab.sweep.runners import SIM, local_executor, mininet_testbed
-from fairlane_lab.sweep.workers import process_pool
+from fairlane_lab.sweep.runners import SIM, Outcome, local_executor, mininet_testbed
+from fairlane_lab.sweep.workers import dask_cluster, process_pool
 from test_lab_definition import FILE
 from typer.testing import CliRunner
 
@@ -129,6 +132,14 @@ def test_without_a_result_no_folder_is_left(tmp_path: Path) -> None:
     assert done.failures[0].error == "ModuleNotFoundError: No module named 'nowhere'"
 
 
+def test_a_dask_cluster_gives_what_one_process_gives(tmp_path: Path, scheduler: str) -> None:
+    here = run_campaign(Campaign(definition(), THREE, tmp_path / "here"), local_executor(FAILS))
+    there = run_campaign(Campaign(definition(), THREE, tmp_path / "there"), dask_cluster(FAILS, scheduler))
+    assert there.summary["points"] == here.summary["points"]
+    assert sorted((each.point, each.repeat) for each in there.failures) == sorted((each.point, each.repeat) for each in here.failures)  # fmt: skip
+    assert (tmp_path / "here" / "runs.parquet").read_bytes() == (tmp_path / "there" / "runs.parquet").read_bytes()
+
+
 def test_a_worker_with_another_build_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its runs would be of something else."""
     other = {**build_hashes(), "native": "0123456789ab"}
@@ -139,8 +150,28 @@ def test_a_worker_with_another_build_is_refused(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("fairlane_lab.sweep.workers.build_hashes", hashes)
     campaign = Campaign(definition(), THREE, tmp_path / "new")
     done = run_campaign(campaign, process_pool(RUN, 1))
-    assert re.search(r"has changed since the campaign began: native is \w*, here 0123456789ab", done.stopped)
+    assert re.search(r"worker \S+ has another fairlane, or other files: native is \w*, here 0123456789ab", done.stopped)
     assert not (tmp_path / "new").exists()
+
+
+def test_workers_that_come_later_get_work(tmp_path: Path) -> None:
+    from distributed import LocalCluster
+
+    options: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    processes: set[int] = set()
+    cluster: Any
+    with LocalCluster(n_workers=1, **options) as cluster:
+        address = f"{cluster.scheduler_address}"
+
+        def note(outcome: Outcome) -> None:
+            if not processes:
+                cluster.scale(2)
+            assert outcome.result is not None
+            processes.add(outcome.result.about["pid"])
+
+        campaign = Campaign(definition(), Selection(repeats=8), tmp_path / "new")
+        done = run_campaign(campaign, dask_cluster(SLOW, address), note)
+    assert (done.complete, len(processes)) == (True, 2)
 
 
 @pytest.fixture(scope="module")
@@ -151,17 +182,45 @@ def limit_s(tmp_path_factory: pytest.TempPathFactory) -> float:
     return max(3.0, 2 * (time.monotonic() - started))
 
 
-def test_the_limit_is_between_results_and_not_of_the_campaign(tmp_path: Path, limit_s: float) -> None:
+@pytest.fixture
+def scheduler() -> Iterator[str]:
+    """A dask scheduler with one worker that has imported what it needs: that is no part of a run."""
+    from distributed import Client, LocalCluster
+
+    options: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    cluster: Any
+    with LocalCluster(n_workers=1, **options) as cluster, Client(cluster, set_as_default=False) as client:
+        client.submit(pkgutil.resolve_name, SLOW).result(timeout=60)
+        yield cluster.scheduler_address
+
+
+def test_the_limit_of_a_cluster_is_between_results_and_not_of_the_sweep(
+    tmp_path: Path, scheduler: str, limit_s: float
+) -> None:
     """In scaled time: 18 runs of a quarter of a second on one worker last longer than the limit."""
+    campaign = Campaign(definition(), THREE, tmp_path / "new")
+    done = run_campaign(campaign, dask_cluster(SLOW, scheduler, stall_s=limit_s))
+    assert (done.complete, done.stopped, list(done.failures)) == (True, "", [])
+
+
+def test_the_limit_of_a_pool_is_between_results_too(tmp_path: Path, limit_s: float) -> None:
     done = run_campaign(Campaign(definition(), THREE, tmp_path / "new"), process_pool(SLOW, 1, stall_s=limit_s))
     assert (done.complete, done.stopped, list(done.failures)) == (True, "", [])
 
 
-def test_a_pool_in_which_a_run_hangs_is_given_up_and_what_was_done_is_kept(tmp_path: Path, limit_s: float) -> None:
+def test_a_cluster_on_which_a_run_hangs_is_given_up_and_what_was_done_is_kept(
+    tmp_path: Path, scheduler: str, limit_s: float
+) -> None:
     campaign = Campaign(definition(), THREE, tmp_path / "new")
-    done = run_campaign(campaign, process_pool(HANGS, 1, stall_s=limit_s))
+    done = run_campaign(campaign, dask_cluster(HANGS, scheduler, stall_s=limit_s))
     assert done.stopped == f"no run ended for {limit_s:g} s: given up"
     assert (done.complete, done.summary["runs"]) == (False, 6)  # the first repeat of every point
+
+
+def test_a_scheduler_that_does_not_answer_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlane_lab.sweep.workers.CONNECT_S", 0.2)
+    done = run_campaign(Campaign(definition(), THREE, tmp_path / "new"), dask_cluster(RUN, "tcp://127.0.0.1:1"))
+    assert "the dask scheduler tcp://127.0.0.1:1 has no workers for us" in done.stopped
 
 
 def test_mininet_gets_all_scenarios_at_once_and_tells_failures(tmp_path: Path) -> None:
@@ -215,18 +274,18 @@ def test_a_script_without_a_guard_runs_experiments_in_several_processes(tmp_path
 def test_an_interrupt_counts_as_one_whatever_is_raised_in_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A pool that the same Ctrl-C has ended raises an error of its own while it is closed."""
+    """A cluster that the same Ctrl-C has ended raises an error of its own while it is closed."""
 
     def execute(*_: object) -> None:
         try:
             signal.raise_signal(signal.SIGINT)
         except KeyboardInterrupt:
-            raise RunError("a process does not answer any more") from None
+            raise RunError("the cluster does not answer any more") from None
 
-    def pool(*_: object) -> object:
+    def cluster(*_: object) -> object:
         return execute
 
-    monkeypatch.setattr(running, "process_pool", pool)
+    monkeypatch.setattr(running, "process_pool", cluster)
     ended = CliRunner().invoke(app, ["run", "qthresh-fig9", "--quick", "--jobs", "2", "--folder", str(tmp_path / "r")])
     assert ended.exit_code == 130
     assert "interrupted: no run had finished" in ended.output

@@ -9,7 +9,7 @@ import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 from fairlane_controller.cli.complete import complete_names
@@ -34,8 +34,34 @@ FAILED = 1
 BAD_INPUT = 2
 
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard output instead of tables.")]
+RuntimeOption = Annotated[
+    Runtime,
+    typer.Option(
+        help="Where to run: in virtual time, with Linux's TCP in virtual time (after `make kernel`) or in real time (needs root).",
+    ),
+]
+TargetOption = Annotated[Literal["embedded", "bmv2"], typer.Option(help="Which switch runs the program in Mininet.")]
+SeedOption = Annotated[int, typer.Option(help="Seed of everything that is left to chance.", min=0)]
+RepeatsOption = Annotated[int | None, typer.Option(help="Runs of each point; default: the experiment's.", min=1)]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="PARAM=VALUE[,VALUE…] or PARAM=1..20: other values of a sweep, or only these cases."),
+]
+QuickOption = Annotated[bool, typer.Option(help="Fewer and shorter runs, to see whether it works.")]
+JobsOption = Annotated[int | None, typer.Option(help="Processes of this machine; default: its cores.", min=1)]
+PlotsOption = Annotated[bool, typer.Option(help="Make the plots too (`fairlane lab plot FOLDER` makes them later).")]
 ResultsOption = Annotated[Path | None, typer.Option(help="Folder of the run folders; default: results/.")]
+CheckOption = Annotated[
+    bool,
+    typer.Option(help="Exit code 1 when an expectation is not met; with --archived: and its file does not say why."),
+]
 complete_experiment = complete_names(lambda _: experiment_names())
+NamesArgument = Annotated[
+    list[str],
+    typer.Argument(
+        help="Experiments: names, files (.toml), patterns ('name-*') or all.", autocompletion=complete_experiment
+    ),
+]
 
 
 def fail(text: str, code: int = BAD_INPUT) -> NoReturn:

@@ -1,22 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane lab run`: experiments in virtual time or in Mininet."""
+"""`fairlane lab run`: experiments in virtual time, in Mininet, or on a cluster."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from fairlane_lab.cli.options import (
     FAILED,
+    CheckOption,
+    JobsOption,
     JsonOption,
+    NamesArgument,
+    PlotsOption,
+    QuickOption,
+    RepeatsOption,
     ResultsOption,
-    complete_experiment,
+    RuntimeOption,
+    SeedOption,
+    SetOption,
+    TargetOption,
     console,
     errors,
     fail,
@@ -29,54 +39,29 @@ from fairlane_lab.cli.options import (
 from fairlane_lab.cli.stopping import Stop, stoppable
 from fairlane_lab.cli.tables import MAX_SHOWN, show_failures, show_summary
 from fairlane_lab.definition import Definition, Selection
-from fairlane_lab.definition.strict import Runtime
 from fairlane_lab.paths import RESULTS_DATA
 from fairlane_lab.problems import RunFolderError
 from fairlane_lab.results.folder import hand_over, new_folder
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
 from fairlane_lab.sweep.runners import KERNEL, MININET, SIM, Executor, OnOutcome, local_executor, mininet_testbed
-from fairlane_lab.sweep.workers import process_pool
+from fairlane_lab.sweep.workers import dask_cluster, process_pool
 
 RUNNERS = {"sim": SIM, "kernel": KERNEL, "mininet": MININET}
 """Runtime -> its runner, as `module:function`; tests put others in."""
 
 
 def run(
-    names: Annotated[
-        list[str],
-        typer.Argument(
-            help="Experiments: names, files (.toml), patterns ('name-*') or all.", autocompletion=complete_experiment
-        ),
-    ],
-    runtime: Annotated[
-        Runtime,
-        typer.Option(
-            help="Where to run: in virtual time, with Linux's TCP in virtual time (after `make kernel`) or in real time (needs root).",
-        ),
-    ] = "sim",
-    target: Annotated[
-        Literal["embedded", "bmv2"], typer.Option(help="Which switch runs the program in Mininet.")
-    ] = "embedded",
-    seed: Annotated[int, typer.Option(help="Seed of everything that is left to chance.", min=0)] = 1,
-    repeats: Annotated[int | None, typer.Option(help="Runs of each point; default: the experiment's.", min=1)] = None,
-    values: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="PARAM=VALUE[,VALUE…] or PARAM=1..20: other values of a sweep, or only these cases."
-        ),
-    ] = None,
-    jobs: Annotated[int | None, typer.Option(help="Processes of this machine; default: its cores.", min=1)] = None,
-    quick: Annotated[bool, typer.Option(help="Fewer and shorter runs, to see whether it works.")] = False,
-    plots: Annotated[
-        bool, typer.Option(help="Make the plots too (`fairlane lab plot FOLDER` makes them later).")
-    ] = True,
-    check: Annotated[
-        bool,
-        typer.Option(
-            help="Exit code 1 when an expectation is not met; with --archived: and its file does not say why."
-        ),
-    ] = False,
+    names: NamesArgument,
+    runtime: RuntimeOption = "sim",
+    target: TargetOption = "embedded",
+    seed: SeedOption = 1,
+    repeats: RepeatsOption = None,
+    values: SetOption = None,
+    jobs: JobsOption = None,
+    quick: QuickOption = False,
+    plots: PlotsOption = True,
+    check: CheckOption = False,
     archived: Annotated[
         bool,
         typer.Option(
@@ -88,6 +73,10 @@ def run(
     folder: Annotated[
         Path | None, typer.Option(help="The run folder; of one experiment. What is in it already is not run again.")
     ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option("--dask", metavar="ADDRESS", help="Address of a dask scheduler, such as tcp://host:8786."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run experiments, each into a new run folder, or one into `--folder`; Ctrl-C keeps what is there (exit code 130), a failed run stops no other."""
@@ -95,7 +84,7 @@ def run(
     if archived and (runtime == "mininet" or folder or selection != Selection(runtime=runtime)):
         fail("--archived: the archive has the runs of the files as they are; allowed: --runtime sim or kernel, no --folder, --seed, --repeats, --set or --quick")  # fmt: skip
     code = 0
-    executor = _executor(runtime, jobs)
+    executor = _executor(runtime, jobs, dask)
     definitions = find_experiments(names, selection)
     if folder and (results or len(definitions) > 1):
         fail("--folder is the folder of one experiment's runs; of several allowed: --results")
@@ -114,8 +103,14 @@ def run(
         raise typer.Exit(code)
 
 
-def _executor(runtime: str, jobs: int | None) -> Executor:
-    """What makes runs in virtual time: this process, or several."""
+def _executor(runtime: str, jobs: int | None, dask: str | None) -> Executor:
+    """What makes runs in virtual time: this process, several, or a dask scheduler. Leaves with what is wrong."""
+    if dask is not None and not re.fullmatch(r"(\w+://)?[^:/\s]+:\d+|\w+://\S+", dask):
+        fail(f"--dask {dask!r}: must be the address of a dask scheduler, such as tcp://host:8786")
+    if dask is not None and (jobs is not None or runtime == "mininet"):
+        fail("--dask: the scheduler has processes of its own; allowed: --runtime sim or kernel, no --jobs")
+    if dask is not None:
+        return dask_cluster(RUNNERS[runtime], dask)
     runner = RUNNERS["sim" if runtime == "mininet" else runtime]
     cores = len(os.sched_getaffinity(0))
     return local_executor(runner) if jobs == 1 else process_pool(runner, jobs or cores)

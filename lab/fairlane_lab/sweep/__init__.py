@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many runs: on one core, several or Mininet; interrupted, gone on with, and failing one by one.
+"""Many runs: on one core, several, Mininet or a dask scheduler; interrupted, gone on with, and failing one by one.
 
-runners.py    the runner of a runtime, one run of it, Mininet  workers.py  processes of this machine
+runners.py    the runner of a runtime, one run of it, Mininet  workers.py  processes of this machine, dask.distributed
 campaign.py   what is to be run, and its folder                repeat.py   the script that makes a folder's runs again
 
 Nothing is imported here: a worker process needs runners.py alone, and starts in a fraction of a second.

@@ -17,7 +17,7 @@ from typing import Any
 
 from fairlane_lab.definition import Definition, Selection, expand
 from fairlane_lab.definition.points import make_points
-from fairlane_lab.inputs import COPIES, Input, build_hashes, campaign_inputs, copy_inputs, digest_once
+from fairlane_lab.inputs import COPIES, Input, build_hashes, campaign_inputs, copy_inputs, digest_once, stamp
 from fairlane_lab.problems import RunFolderError
 from fairlane_lab.results.folder import publish, write_json, write_whole
 from fairlane_lab.results.metadata import metadata
@@ -124,17 +124,18 @@ def _run(campaign: Campaign, executor: Executor, on_outcome: Callable[[Outcome],
     ]
     store = Store(campaign.folder, list(dict.fromkeys(points)))
     about = metadata()
-    about["campaign"] = _claim(campaign, inputs, about["git"])
+    about["campaign"] = identity = _claim(campaign, inputs, about["git"])
     there = store.finished_runs()
     missing = [scenario for scenario in scenarios if (scenario.point, scenario.repeat) not in there]
     failures: list[Failure] = []
-    began = {
-        each: each.digest for each in inputs if each.kind not in ("experiment", "topology")
-    }  # scenarios hold these
+    began = stamp(inputs)
 
     def take(outcome: Outcome) -> None:
-        if changed := [f"{each.kind} {each.given}" for each, digest in began.items() if each.digest != digest]:
-            raise RunError(f"{', '.join(changed)} changed while the campaign ran: what ran since then is not kept")
+        if stamp(inputs) != began:
+            known = identity["inputs"].values()
+            others = [each for each in inputs if each.kind != "experiment" and each.digest not in known]
+            if changed := ", ".join(f"{each.kind} {each.given}" for each in others):
+                raise RunError(f"{changed} changed while the campaign ran: what ran since then is not kept")
         if outcome.result is not None:
             store.add(make_rows(outcome.scenario, outcome.result, campaign.selection.runtime, campaign.target))
         elif outcome.failure is not None:

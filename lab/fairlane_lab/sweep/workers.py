@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs in several processes of this machine."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false
+"""Runs in several processes: any executor of concurrent.futures. Those of this machine, or the workers of a dask scheduler.
+
+A process that dies takes its run with it, not the others.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +13,17 @@ import ctypes
 import multiprocessing
 import pickle
 import signal
+import socket
 import sys
 from collections import deque
-from collections.abc import Generator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from multiprocessing.context import SpawnContext, SpawnProcess
 from queue import Empty, SimpleQueue
 from types import ModuleType
+from typing import Any
 
 from fairlane_controller.program.registry import load_program
 
@@ -29,17 +36,19 @@ from fairlane_lab.sweep.runners import OnOutcome, Outcome, failed, run_one
 
 STALL_S = 1800.0
 """No run takes longer: when none finishes for so long, something hangs."""
+CONNECT_S = 30
 AHEAD = 4
-"""Runs that each process has at hand or in work."""
+"""Runs that each worker has at hand or in work."""
 _PR_SET_PDEATHSIG = 1
 
+Workers = tuple[Executor, Callable[[], int]]
+"""Workers, and what counts them, since others may come."""
+Start = Callable[[], AbstractContextManager[Workers]]
+"""Starts workers, which end with the block at the latest when it fails, whatever they are doing. Raises RunError."""
 
-def process_pool(runner: str, jobs: int, stall_s: float = STALL_S) -> runners.Executor:
-    """`jobs` processes of this machine, which stay for further campaigns of the same executor.
 
-    A process that dies takes its run with it, not the others. Raises RunError when no run has ended for `stall_s` seconds.
-    """
-    pools: list[tuple[ProcessPoolExecutor, set[int | None]]] = []
+def executor_of(runner: str, start: Start, stall_s: float = STALL_S) -> runners.Executor:
+    """An executor of a campaign. It raises RunError when there are no workers, or when no run has ended for `stall_s` seconds."""
 
     def execute(scenarios: Sequence[Scenario], on_outcome: OnOutcome) -> None:
         left = deque(sort_by_repeat_and_cost(scenarios))
@@ -55,19 +64,18 @@ def process_pool(runner: str, jobs: int, stall_s: float = STALL_S) -> runners.Ex
         running: dict[Future[Outcome], Scenario] = {}
         ended: SimpleQueue[Future[Outcome]] = SimpleQueue()
         try:
-            with _ended_on_failure(pools, jobs) as pool:
+            with start() as (executor, count_workers):
                 while left or running:
-                    while left and len(running) < AHEAD * jobs:
-                        each = left.popleft()
-                        task = pool.submit(_work, runner, each.program, pickle.dumps(each), _hashes(runner, each))
-                        running[task] = each
+                    while left and len(running) < AHEAD * max(1, count_workers()):
+                        task = executor.submit(_work, runner, left[0].program, *_portable(runner, left[0]))
+                        running[task] = left.popleft()
                         task.add_done_callback(ended.put)
                     done = ended.get(timeout=stall_s)
-                    error = done.exception()
-                    if isinstance(error, BrokenProcessPool | RunError):  # RunError: a process with another build
+                    error = CancelledError() if done.cancelled() else done.exception()
+                    if isinstance(error, BrokenProcessPool | RunError):  # RunError: a worker with another build
                         raise error
                     scenario = running.pop(done)
-                    on_outcome(failed(scenario, f"lost by its process: {error!r}") if error else done.result())
+                    on_outcome(failed(scenario, f"lost by the cluster: {error!r}") if error else done.result())
         except Empty:
             raise RunError(f"no run ended for {stall_s:g} s: given up") from None
         except BrokenProcessPool:
@@ -77,36 +85,57 @@ def process_pool(runner: str, jobs: int, stall_s: float = STALL_S) -> runners.Ex
     return execute
 
 
-@contextmanager
-def _ended_on_failure(
-    pools: list[tuple[ProcessPoolExecutor, set[int | None]]], jobs: int
-) -> Generator[ProcessPoolExecutor]:
-    """The pool of `pools`, made where there is none; its processes end with the block when it fails, whatever they are doing."""
-    if not pools:
-        others = {child.pid for child in multiprocessing.active_children()}
-        pools.append((ProcessPoolExecutor(jobs, _Context(), initializer=_prepare_worker), others))
+def process_pool(runner: str, jobs: int, stall_s: float = STALL_S) -> runners.Executor:
+    """`jobs` processes of this machine, which stay for further campaigns of the same executor."""
+    pools: list[tuple[ProcessPoolExecutor, set[int | None]]] = []
+
+    @contextmanager
+    def start() -> Generator[Workers]:
+        if not pools:
+            others = {child.pid for child in multiprocessing.active_children()}
+            pools.append((ProcessPoolExecutor(jobs, _Context(), initializer=_prepare_worker), others))
+        try:
+            yield pools[0][0], lambda: jobs
+        except BaseException:
+            pool, others = pools.pop()
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in multiprocessing.active_children():
+                if child.pid not in others:
+                    child.terminate()
+                    child.join(timeout=10)
+            raise
+
+    return executor_of(runner, start, stall_s)
+
+
+def dask_cluster(runner: str, scheduler: str, stall_s: float = STALL_S) -> runners.Executor:
+    """The workers of the dask scheduler at `scheduler`. A run whose worker dies is made again elsewhere by dask, three times; then it is a failure."""
+
+    @contextmanager
+    def start() -> Generator[Workers]:
+        try:
+            with _connect(scheduler) as client:
+                yield client.get_executor(pure=False, retries=0), lambda: len(client.nthreads())
+        except OSError as error:
+            raise RunError(f"the dask scheduler {scheduler} is gone: {error}") from error
+
+    return executor_of(runner, start, stall_s)
+
+
+def _connect(scheduler: str) -> Any:
+    from distributed import Client
+
     try:
-        yield pools[0][0]
-    except BaseException:
-        pool, others = pools.pop()
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in multiprocessing.active_children():
-            if child.pid not in others:
-                child.terminate()
-                child.join(timeout=10)
-        raise
+        client = Client(scheduler, timeout=CONNECT_S, set_as_default=False)
+        client.wait_for_workers(1, timeout=CONNECT_S)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise RunError(f"the dask scheduler {scheduler} has no workers for us: {error}") from error
+    return client
 
 
-def _work(runner: str, program: str, pickled: bytes, ours: Mapping[str, str]) -> Outcome:
-    """One run in a worker. Its settings may be of classes of a folder's program, which has to be loaded first.
-
-    Raises RunError where this process has read another fairlane or other files than the one that started it: its runs would be of something else.
-    """
-    _check_same(build_hashes(runner == runners.KERNEL), ours)
-    load_program(program)
-    scenario: Scenario = pickle.loads(pickled)
-    _check_same(_hashes(runner, scenario), ours)
-    return run_one(runner, scenario)
+def _portable(runner: str, scenario: Scenario) -> tuple[bytes, dict[str, str]]:
+    """A scenario, pickled, and hashes of this process's fairlane and of the files that it names."""
+    return pickle.dumps(scenario), _hashes(runner, scenario)
 
 
 def _hashes(runner: str, scenario: Scenario) -> dict[str, str]:
@@ -114,9 +143,23 @@ def _hashes(runner: str, scenario: Scenario) -> dict[str, str]:
     return {**build_hashes(runner == runners.KERNEL), **own}
 
 
-def _check_same(mine: Mapping[str, str], ours: Mapping[str, str]) -> None:
-    if different := differences({name: ours.get(name, "") for name in mine}, mine):
-        raise RunError(f"fairlane, or a file, has changed since the campaign began: {'; '.join(different)}")
+def _work(runner: str, program: str, pickled: bytes, ours: Mapping[str, str]) -> Outcome:
+    """One run in a worker. Its settings may be of classes of a folder's program, which has to be loaded first.
+
+    Raises RunError where this process is of another build, or has other files: its runs would be of something else.
+    """
+    check_build(build_hashes(runner == runners.KERNEL), ours)
+    load_program(program)
+    scenario: Scenario = pickle.loads(pickled)
+    check_build(_hashes(runner, scenario), ours)
+    return run_one(runner, scenario)
+
+
+def check_build(theirs: Mapping[str, str], ours: Mapping[str, str]) -> None:
+    """Raises RunError for a worker that has not what the campaign was started with."""
+    if different := differences({name: ours.get(name, "") for name in theirs}, theirs):
+        text = f"worker {socket.gethostname()} has another fairlane, or other files: {'; '.join(different)}"
+        raise RunError(f"{text}: every machine needs the same, and a running campaign no change")
 
 
 class _Process(SpawnProcess):
