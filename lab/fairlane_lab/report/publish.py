@@ -27,7 +27,7 @@ from fairlane_lab.report import labels
 from fairlane_lab.report.archive import archived_definitions, digest, is_stale, open_measured
 from fairlane_lab.report.differences import numbers_of_paper
 from fairlane_lab.report.figures import draw, draw_ratios, save
-from fairlane_lab.report.judged import NOT_RUN, STATES, ClaimRow, Sentence, claim_rows, sentences
+from fairlane_lab.report.judged import STATES, ClaimRow, Sentence, claim_rows, sentences
 from fairlane_lab.report.run_folder import gather
 from fairlane_lab.report.section import PLOTS, TABLES, Section, changes_csv, one_line, to_csv
 
@@ -161,7 +161,7 @@ def _index(pages: Sequence[Page], shown: Sequence[str]) -> dict[str, Content]:
         "index.md.j2",
         claims=claims,
         states=states,
-        worst=[state for state in reversed(STATES) if state != NOT_RUN],
+        worst=STATES[::-1],
         ours=ours,
         pages=pages,
         places={section.name: f"{page.name}.md#{section.name}" for page in pages for section in page.sections},
