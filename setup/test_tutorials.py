@@ -21,7 +21,7 @@ ELSEWHERE = {
     "make setup": "setup/test_setup.py",
     "make demo": "lab/tests/test_lab_demo.py",
     "make run": "setup/test_tutorials.py",
-    "export FAIRLANE=$PWD PATH=$PWD/.venv/bin:$PATH": "setup/test_tutorials.py",
+    "export PATH=$PWD/.venv/bin:$PATH": "setup/test_tutorials.py",
 }
 """Commands of the pages that are no step here: what they do has a test of its own, or is the environment of every step."""
 INSTANCE = "93"
@@ -51,7 +51,6 @@ def typing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the first lines of the pages set."""
     pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
     monkeypatch.setenv("PATH", f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}")
-    monkeypatch.setenv("FAIRLANE", str(ROOT))
     monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path / "state"))
 
 

@@ -64,12 +64,12 @@ class Draws(Strict):
             f"starts within {self.start_s:g} s" if self.start_s else "",
             f"delays ± {self.rtt * 100:g} %" if self.rtt else "",
             f"rates ± {self.rate * 100:g} %" if self.rate else "",
-            f"buffers ± {self.buffer_packets}" if self.buffer_packets else "",
+            f"buffers ± {self.buffer_packets} packet{'s' * (self.buffer_packets > 1)}" if self.buffer_packets else "",
         ]
         drawn = ", ".join(filter(None, amounts))
         names = ("starts", "delays", "rates", "buffers")
         still = ", ".join(name for name, amount in zip(names, amounts, strict=True) if not amount)
-        said = [f"Drawn for each run: {drawn}."] if drawn else []
+        said = [f"Drawn at random for each run: {drawn}."] if drawn else []
         return " ".join([*said, *([f"Not drawn: {still}, because {self.fixed}."] if still else [])])
 
 

@@ -158,7 +158,7 @@ def _index(pages: Sequence[Page], shown: Sequence[str]) -> dict[str, Content]:
         "index.md.j2",
         claims=claims,
         states=states,
-        worst=[state for state in reversed(STATES) if state != NOT_RUN],
+        worst=STATES[::-1],
         ours=ours,
         pages=pages,
         places={section.name: f"{page.name}.md#{section.name}" for page in pages for section in page.sections},

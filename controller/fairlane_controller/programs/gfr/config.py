@@ -103,7 +103,7 @@ class GfrPort(SchemeSettings):
     scheme: Scheme = "proposed"
     "drop_tail, double_epd, dfba, wfba, pervc_threshold or proposed."
     queues: Literal["wrr", "fifo"] = "wrr"
-    "wrr (a queue a VC, served with the weights w_i) or fifo (one queue for all)."
+    "wrr (a queue for each VC, served with the weights w_i) or fifo (one queue for all)."
     rate_period: Annotated[Duration, Field(ge=RATE_PERIOD_MIN_S, le=RATE_PERIOD_MAX_US / 1e6)] = RATE_PERIOD_MIN_S
     'T of (2) with `rate_form = "alpha"`, 64us to 1s, at least: frames within it count together; 64us: T between arrivals.'
 

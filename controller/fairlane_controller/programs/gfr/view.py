@@ -23,7 +23,7 @@ CELL_OVERHEAD = 53 / 48
 
 COLUMNS = (
     Column("scheme", "scheme"),
-    Column("queues", "queues", doc="wrr: a queue a VC; fifo: one", wide=True),
+    Column("queues", "queues", doc="wrr: a queue for each VC; fifo: one", wide=True),
     Column("waiting_cells", "QT", "cells", "Cells that wait at the port (QT).", register=names.REGISTER_PORT_CELLS, plot="queue", metric="fairlane_queue_cells"),
     Column("lbo_cells", "LBO", "cells", "low buffer occupancy", plot="control"),
     Column("hbo_cells", "HBO", "cells", "high buffer occupancy", plot="control"),

@@ -24,7 +24,7 @@ class Control(SchemeSettings):
     probes: bool = False
     """Measure the lines' rates, and by probes τ of the links; off in the paper's experiments."""
     scheduler: Literal["fifo", "wrr"] = "wrr"
-    """`wrr`: a queue a VC, weighted by w_i; `fifo`: one queue."""
+    """`wrr`: a queue for each VC, weighted by w_i; `fifo`: one queue."""
     wrr_weights: Literal["w", "mcr"] = "w"
     """`pervc_threshold`: the queues' weights, w_i of (3) or MCR_i; fair shares are those of (3) with both."""
     rate_period_us: Annotated[int, Field(ge=RATE_PERIOD_MIN_US, le=RATE_PERIOD_MAX_US)] = RATE_PERIOD_MIN_US
