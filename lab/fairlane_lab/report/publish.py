@@ -25,7 +25,7 @@ from fairlane_lab.report import labels
 from fairlane_lab.report.archive import archive_runs, archived_definitions, digest, open_measured
 from fairlane_lab.report.differences import numbers_of_paper
 from fairlane_lab.report.figures import draw, draw_ratios, save
-from fairlane_lab.report.judged import NOT_RUN, STATES, ClaimRow, Sentence, claim_rows, sentences
+from fairlane_lab.report.judged import STATES, ClaimRow, Sentence, claim_rows, sentences
 from fairlane_lab.report.section import PLOTS, TABLES, Section, changes_csv, one_line, to_csv
 
 DATA = RESULTS_DATA.name
