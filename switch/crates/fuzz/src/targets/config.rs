@@ -7,6 +7,7 @@ use p4rt::proto::p4rt::{
     entity::Entity as Kind, update::Type, Entity, ForwardingPipelineConfig,
     GetForwardingPipelineConfigRequest, ReadRequest, TableEntry, Update, WriteRequest,
 };
+use prost::Message;
 use serde_json::{json, Value};
 use tonic::Code;
 
@@ -87,7 +88,7 @@ impl Target for Config {
             }),
         };
         let write = WriteRequest {
-            updates: vec![insert],
+            updates: vec![insert.encode_to_vec().into()],
             ..Default::default()
         };
         let written = switch.local.write(&mut switch.device, switch.now, write);

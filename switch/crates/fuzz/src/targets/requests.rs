@@ -206,7 +206,7 @@ fn delete_all(switch: &mut Switch) -> Outcome {
         };
         let shown = format!("{update:?}");
         let request = WriteRequest {
-            updates: vec![update],
+            updates: vec![update.encode_to_vec().into()],
             ..Default::default()
         };
         let deleted = switch.local.write(&mut switch.device, switch.now, request);
