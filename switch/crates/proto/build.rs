@@ -16,13 +16,27 @@ fn main() {
 
 fn generate() -> Result<(), Box<dyn std::error::Error>> {
     let bytes = std::fs::read(DESCRIPTORS)?;
-    let set = prost_types::FileDescriptorSet::decode(bytes.as_slice())?;
+    let mut set = prost_types::FileDescriptorSet::decode(bytes.as_slice())?;
+    keep_updates(&mut set);
     tonic_prost_build::configure()
         .bytes(".p4")
         .include_file("protocols.rs")
         .compile_fds(set)?;
     own_service();
     Ok(())
+}
+
+/// The updates of a Write stay as they came, so that their reader decodes one after another: all of them at once take many
+/// times their bytes.
+fn keep_updates(set: &mut prost_types::FileDescriptorSet) {
+    let messages = set.file.iter_mut().flat_map(|file| &mut file.message_type);
+    let writes = messages.filter(|message| message.name() == "WriteRequest");
+    for field in writes.flat_map(|message| &mut message.field) {
+        if field.name() == "updates" {
+            field.set_type(prost_types::field_descriptor_proto::Type::Bytes);
+            field.type_name = None;
+        }
+    }
 }
 
 /// `fairlane.v1.Switch`, whose messages are `google.protobuf.Struct`: it needs no .proto file.

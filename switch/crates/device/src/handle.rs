@@ -2,12 +2,14 @@
 //! The way in from other threads: closures that run on the switch's thread, between two packets.
 
 use crate::device::Device;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use v1model::Nanos;
 
-type Call = Box<dyn FnOnce(&mut Device, Nanos) + Send>;
+/// A piece of a call; true when it was the last.
+type Call = Box<dyn FnMut(&mut Device, Nanos) -> bool + Send>;
 
 /// The switch's thread has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,6 +26,8 @@ pub struct DeviceHandle {
 /// The switch's end of the handle.
 pub struct Calls {
     calls: Receiver<Call>,
+    /// Those that have come, in turns.
+    waiting: VecDeque<Call>,
 }
 
 impl DeviceHandle {
@@ -34,21 +38,42 @@ impl DeviceHandle {
             calls: sender,
             wake: Arc::new(wake),
         };
-        (handle, Calls { calls: receiver })
+        let calls = Calls {
+            calls: receiver,
+            waiting: VecDeque::new(),
+        };
+        (handle, calls)
     }
 
     fn send<R: Send + 'static>(
         &self,
-        f: impl FnOnce(&mut Device, Nanos) -> R + Send + 'static,
+        mut f: impl FnMut(&mut Device, Nanos) -> Option<R> + Send + 'static,
     ) -> Result<oneshot::Receiver<R>, DeviceGone> {
         let (reply, answer) = oneshot::channel();
+        let mut reply = Some(reply);
         let call: Call = Box::new(move |device, now| {
+            let Some(result) = f(device, now) else {
+                return false;
+            };
             // A caller that has gone does not want the answer.
-            let _ = reply.send(f(device, now));
+            let _ = reply.take().map(|reply| reply.send(result));
+            true
         });
         self.calls.send(call).map_err(|_| DeviceGone)?;
         (self.wake)();
         Ok(answer)
+    }
+
+    /// Runs `f` on the switch's thread again and again until it gives a result: packets and other calls come between two
+    /// times, each of which must be short.
+    ///
+    /// # Errors
+    /// [`DeviceGone`] when the switch has stopped.
+    pub async fn call_in_pieces<R: Send + 'static>(
+        &self,
+        f: impl FnMut(&mut Device, Nanos) -> Option<R> + Send + 'static,
+    ) -> Result<R, DeviceGone> {
+        self.send(f)?.await.map_err(|_| DeviceGone)
     }
 
     /// Runs `f` on the switch's thread and returns its result. `f` must be short: packets wait meanwhile.
@@ -59,7 +84,7 @@ impl DeviceHandle {
         &self,
         f: impl FnOnce(&mut Device, Nanos) -> R + Send + 'static,
     ) -> Result<R, DeviceGone> {
-        self.send(f)?.await.map_err(|_| DeviceGone)
+        self.call_in_pieces(once(f)).await
     }
 
     /// As `call`, for threads without an async runtime.
@@ -70,24 +95,31 @@ impl DeviceHandle {
         &self,
         f: impl FnOnce(&mut Device, Nanos) -> R + Send + 'static,
     ) -> Result<R, DeviceGone> {
-        self.send(f)?.blocking_recv().map_err(|_| DeviceGone)
+        self.send(once(f))?.blocking_recv().map_err(|_| DeviceGone)
     }
 }
 
+fn once<R>(f: impl FnOnce(&mut Device, Nanos) -> R) -> impl FnMut(&mut Device, Nanos) -> Option<R> {
+    let mut f = Some(f);
+    move |device, now| f.take().map(|f| f(device, now))
+}
+
 impl Calls {
-    /// Runs one waiting closure; false when none waits. `prepare` has its say before it, and reads the time.
+    /// Runs one waiting closure, or a piece of it; false when none waits. `prepare` has its say before it, and reads the
+    /// time.
     pub fn run_one(
         &mut self,
         device: &mut Device,
         prepare: impl FnOnce(&mut Device) -> Nanos,
     ) -> bool {
-        match self.calls.try_recv() {
-            Ok(call) => {
-                let now = prepare(device);
-                call(device, now);
-                true
-            }
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => false,
+        self.waiting.extend(self.calls.try_iter());
+        let Some(mut call) = self.waiting.pop_front() else {
+            return false;
+        };
+        let now = prepare(device);
+        if !call(device, now) {
+            self.waiting.push_back(call);
         }
+        true
     }
 }

@@ -147,6 +147,16 @@ impl Device {
     /// What would happen to a frame that came in at `port` now. None without a program, and when the tracer is of
     /// another one.
     pub fn trace(&mut self, tracer: &mut Tracer, port: u32, frame: &[u8]) -> Option<Trace> {
+        self.trace_walk(tracer, port, frame, Core::walk)
+    }
+
+    fn trace_walk(
+        &mut self,
+        tracer: &mut Tracer,
+        port: u32,
+        frame: &[u8],
+        walk: impl FnOnce(&mut Core<Shown>, &mut Pipeline, u32, &[u8]),
+    ) -> Option<Trace> {
         let (real, core) = (self.pipeline.as_mut()?, &mut self.core);
         let shown = Shown {
             trace: Trace {
@@ -169,8 +179,8 @@ impl Device {
         shadow.set_logging(true);
         shadow.exchange(core);
         // A panic goes on when the ports are back.
-        let walk = || tracer.with(real, |pipeline| shadow.walk(pipeline, port, frame));
-        let walked = catch_unwind(AssertUnwindSafe(walk));
+        let traced = || tracer.with(real, |pipeline| walk(&mut shadow, pipeline, port, frame));
+        let walked = catch_unwind(AssertUnwindSafe(traced));
         shadow.exchange(core);
         walked.unwrap_or_else(|panic| resume_unwind(panic))?;
         Some(shadow.observer.trace)
@@ -388,4 +398,74 @@ fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DeviceConfig, MulticastGroup, PortConfig, Replica, Transmit};
+    use v1model::Packet;
+
+    const OPS: &[u8] = include_bytes!("../tests/p4/ops.json");
+    /// ops.p4 sends it to the ports of group 1.
+    const FRAME: [u8; 64] = {
+        let mut frame = [0; 64];
+        (frame[0], frame[1]) = (2, 1);
+        frame
+    };
+
+    #[derive(Default)]
+    struct Sent(Vec<(u32, Vec<u8>)>);
+
+    impl Transmit for Sent {
+        fn transmit(&mut self, port: u32, packet: &mut Packet, _: u64) {
+            self.0.push((port, packet.frame().to_vec()));
+        }
+    }
+
+    fn device() -> Device {
+        let mut device = Device::new(DeviceConfig::default());
+        for port in 0..3 {
+            device.add_port(port, PortConfig::default()).unwrap();
+        }
+        device.load(0, Pipeline::from_json(OPS).unwrap());
+        let replica = |port| Replica { port, instance: 0 };
+        let group = MulticastGroup {
+            id: 1,
+            replicas: vec![replica(1), replica(2)],
+            metadata: Vec::new(),
+        };
+        device.replication_mut().insert_group(group).unwrap();
+        device
+    }
+
+    fn forward(device: &mut Device) -> Vec<(u32, Vec<u8>)> {
+        let mut sent = Sent::default();
+        device.receive(1, 0, &FRAME);
+        device.advance(1, &mut sent);
+        sent.0
+    }
+
+    #[test]
+    fn after_a_panic_in_a_trace_the_switch_is_as_it_was() {
+        let (mut device, mut tracer) = (device(), Tracer::from_json(OPS).unwrap());
+        let shown = device.trace(&mut tracer, 0, &FRAME).unwrap();
+        let ports = |device: &Device| device.ports().collect::<Vec<u32>>();
+        let before = (device.stats().clone(), ports(&device));
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            device.trace_walk(&mut tracer, 0, &FRAME, |core, pipeline, port, frame| {
+                core.walk(pipeline, port, frame);
+                panic!("in a trace");
+            })
+        }));
+        let text = panicked.unwrap_err();
+        assert_eq!(text.downcast_ref::<&str>(), Some(&"in a trace"));
+        assert_eq!((device.stats().clone(), ports(&device)), before);
+        // It shows and forwards what a switch does that never panicked.
+        let again = device.trace(&mut tracer, 0, &FRAME).unwrap();
+        assert_eq!(format!("{again:?}"), format!("{shown:?}"));
+        let sent = forward(&mut device);
+        assert_eq!(sent.len(), 2);
+        assert_eq!(sent, forward(&mut self::device()));
+    }
 }

@@ -108,7 +108,9 @@ fn main() {
 
 fn insert(table_id: u32, action_id: u32, entries: std::ops::Range<u32>) -> WriteRequest {
     WriteRequest {
-        updates: entries.map(|i| update(table_id, action_id, i)).collect(),
+        updates: entries
+            .map(|i| update(table_id, action_id, i).encode_to_vec().into())
+            .collect(),
         ..Default::default()
     }
 }

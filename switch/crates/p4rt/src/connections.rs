@@ -4,12 +4,11 @@
 //! gRPC clients connect again when they have something to say, so a connection without a call costs its client nothing
 //! when it goes. Where there are too many, the one that was idle for longest makes room.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -57,21 +56,22 @@ impl Default for Limits {
     }
 }
 
-/// All connections of a server.
+/// All connections of a server, as who accepts them knows them.
 pub struct Connections {
     limits: Limits,
-    open: Mutex<Open>,
-}
-
-#[derive(Default)]
-struct Open {
-    by_id: BTreeMap<u64, State>,
-    last_id: u64,
+    /// Each is there as long as its socket.
+    open: Vec<Weak<State>>,
     /// When a warning was logged last.
     warned: Option<Instant>,
 }
 
 struct State {
+    used: Mutex<Used>,
+    /// Bytes of headers that the client takes, as it said at the beginning; 0 where it did not.
+    headers: AtomicU32,
+}
+
+struct Used {
     calls: usize,
     /// When the last call ended, or the connection began.
     since: Instant,
@@ -80,34 +80,22 @@ struct State {
 
 /// One connection, for who counts its calls.
 #[derive(Clone)]
-pub struct Connection {
-    all: Arc<Connections>,
-    id: u64,
-    /// Bytes of headers that the client takes, as it said at the beginning; 0 where it did not.
-    headers: Arc<AtomicU32>,
-}
+pub struct Connection(Weak<State>);
 
 /// A call that is under way; it ends when this is dropped.
 pub struct Call(Connection);
 
 impl Connections {
-    pub fn new(limits: Limits) -> Arc<Self> {
-        Arc::new(Self {
+    pub fn new(limits: Limits) -> Self {
+        Self {
             limits,
-            open: Mutex::default(),
-        })
-    }
-
-    fn open(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+            open: Vec::new(),
+            warned: None,
+        }
     }
 
     /// Accepts connections until the receiver is dropped.
-    pub async fn accept(
-        self: Arc<Self>,
-        listener: TcpListener,
-        to: mpsc::Sender<io::Result<Stream>>,
-    ) {
+    pub async fn accept(mut self, listener: TcpListener, to: mpsc::Sender<io::Result<Stream>>) {
         let mut look = tokio::time::interval(LOOK);
         loop {
             let accepted = tokio::select! {
@@ -137,9 +125,10 @@ impl Connections {
     }
 
     /// None when there is no room: the connection is closed.
-    fn admit(self: &Arc<Self>, tcp: TcpStream, now: Instant) -> Option<Stream> {
+    fn admit(&mut self, tcp: TcpStream, now: Instant) -> Option<Stream> {
         let max = self.limits.connections;
-        if self.open().by_id.len() >= max {
+        self.open.retain(|state| state.strong_count() > 0);
+        if self.open.len() >= max {
             let has_room = self.make_room(now);
             self.warn(
                 now,
@@ -154,73 +143,79 @@ impl Connections {
             tracing::debug!(%error, "a connection without TCP_NODELAY");
         }
         let (close, closed) = oneshot::channel();
-        let mut open = self.open();
-        open.last_id += 1;
-        let id = open.last_id;
-        let state = State {
+        let used = Used {
             calls: 0,
             since: now,
             close: Some(close),
         };
-        open.by_id.insert(id, state);
+        let state = Arc::new(State {
+            used: Mutex::new(used),
+            headers: AtomicU32::new(0),
+        });
+        self.open.push(Arc::downgrade(&state));
         Some(Stream {
             tcp,
             closed,
             greeting: Some(Greeting::default()),
-            connection: Arc::new(Guard(Connection {
-                all: self.clone(),
-                id,
-                headers: Arc::default(),
-            })),
+            state,
         })
     }
 
+    /// Those that have carried no call for so long, with when their last one ended.
+    fn idle(&self, now: Instant, long: Duration) -> impl Iterator<Item = (Instant, usize)> + '_ {
+        let idle = move |(at, state): (usize, &Weak<State>)| {
+            let state = state.upgrade()?;
+            let used = state.used();
+            let is_idle = used.calls == 0 && now - used.since >= long;
+            is_idle.then_some((used.since, at))
+        };
+        self.open.iter().enumerate().filter_map(idle)
+    }
+
     /// Closes the connection that was idle for longest; false when all carry calls.
-    fn make_room(&self, now: Instant) -> bool {
-        let mut open = self.open();
-        let all = open.by_id.iter();
-        let idle = all.filter(|(_, s)| s.calls == 0 && now - s.since >= SETTLED);
-        let longest = idle.min_by_key(|(_, state)| state.since).map(|(id, _)| *id);
-        let closed = longest.and_then(|id| open.by_id.remove(&id));
-        closed.map(|mut state| state.close()).is_some()
+    fn make_room(&mut self, now: Instant) -> bool {
+        let longest = self.idle(now, SETTLED).min();
+        let closed = longest.map(|(_, at)| close(&self.open.remove(at)));
+        closed.is_some()
     }
 
     fn close_idle(&self, now: Instant) {
-        for state in self.open().by_id.values_mut() {
-            if state.calls == 0 && now - state.since >= self.limits.idle {
-                state.close();
-            }
-        }
+        let idle = self.idle(now, self.limits.idle);
+        idle.for_each(|(_, at)| close(&self.open[at]));
     }
 
     /// A line of log, but not one for each connection of a flood.
-    fn warn(&self, now: Instant, text: &str) {
-        let warned = &mut self.open().warned;
-        if warned.is_none_or(|at| now - at >= WARN_AGAIN) {
-            *warned = Some(now);
+    fn warn(&mut self, now: Instant, text: &str) {
+        if self.warned.is_none_or(|at| now - at >= WARN_AGAIN) {
+            self.warned = Some(now);
             tracing::warn!("{text}");
         }
     }
 }
 
+fn close(state: &Weak<State>) {
+    if let Some(close) = state.upgrade().and_then(|state| state.used().close.take()) {
+        let _ = close.send(()); // it may be gone already
+    }
+}
+
 impl State {
-    fn close(&mut self) {
-        if let Some(close) = self.close.take() {
-            let _ = close.send(()); // it may be gone already
-        }
+    fn used(&self) -> MutexGuard<'_, Used> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Connection {
     /// Bytes of headers that the client takes, where it said so in a way that we can read (with TLS we cannot).
     pub fn headers(&self) -> Option<u32> {
-        Some(self.headers.load(Ordering::Relaxed)).filter(|bytes| *bytes > 0)
+        let headers = self.0.upgrade()?.headers.load(Ordering::Relaxed);
+        Some(headers).filter(|bytes| *bytes > 0)
     }
 
     /// A call begins.
     pub fn call(&self) -> Call {
-        if let Some(state) = self.all.open().by_id.get_mut(&self.id) {
-            state.calls += 1;
+        if let Some(state) = self.0.upgrade() {
+            state.used().calls += 1;
         }
         Call(self.clone())
     }
@@ -228,21 +223,11 @@ impl Connection {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        let Connection { all, id, .. } = &self.0;
-        if let Some(state) = all.open().by_id.get_mut(id) {
-            state.calls -= 1;
-            state.since = Instant::now();
+        if let Some(state) = self.0 .0.upgrade() {
+            let mut used = state.used();
+            used.calls -= 1;
+            used.since = Instant::now();
         }
-    }
-}
-
-/// Takes the connection off the list when its socket goes.
-struct Guard(Connection);
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        let Connection { all, id, .. } = &self.0;
-        all.open().by_id.remove(id);
     }
 }
 
@@ -252,7 +237,7 @@ pub struct Stream {
     closed: oneshot::Receiver<()>,
     /// While it may still say what it takes.
     greeting: Option<Greeting>,
-    connection: Arc<Guard>,
+    state: Arc<State>,
 }
 
 impl Stream {
@@ -271,7 +256,7 @@ impl Connected for Stream {
     type ConnectInfo = Connection;
 
     fn connect_info(&self) -> Connection {
-        self.connection.0.clone()
+        Connection(Arc::downgrade(&self.state))
     }
 }
 
@@ -287,7 +272,7 @@ impl AsyncRead for Stream {
         if let Some(mut greeting) = self.greeting.take() {
             match greeting.more(&buf.filled()[before..]) {
                 None => self.greeting = Some(greeting),
-                Some(bytes) => self.connection.0.headers.store(bytes, Ordering::Relaxed),
+                Some(bytes) => self.state.headers.store(bytes, Ordering::Relaxed),
             }
         }
         read

@@ -246,30 +246,26 @@ async fn idle_timeouts(shared: &Shared, expired: &[(TableId, Entry)]) {
         .send_to_primaries(&Update::IdleTimeoutNotification(message));
 }
 
-/// Groups that follow their ports between two packets.
-const SLICE_GROUPS: usize = 1;
-
-/// Groups whose members watch the port follow it.
+/// Groups whose members watch the port follow it, one between two packets.
 async fn port_status(shared: &Arc<Shared>, port: u32, up: bool) {
     let mut state = shared.state.write().await;
     let Some(running) = &mut state.running else {
         return;
     };
-    let mut groups = profile::port_changed(&mut running.soft, port, up);
-    while !groups.is_empty() {
-        let rest = groups.split_off(groups.len().min(SLICE_GROUPS));
-        let some = std::mem::replace(&mut groups, rest);
-        let done = shared.handle.call(move |device, _| {
-            if let Some(pipeline) = device.pipeline_mut() {
-                profile::follow(pipeline, some);
-            }
-        });
-        if done.await.is_err() {
-            tracing::debug!(
-                port,
-                "the switch stopped before a port's change was handled"
-            );
-            return;
+    let mut groups = profile::port_changed(&mut running.soft, port, up).into_iter();
+    let done = shared.handle.call_in_pieces(move |device, _| {
+        let Some(group) = groups.next() else {
+            return Some(());
+        };
+        if let Some(pipeline) = device.pipeline_mut() {
+            profile::follow(pipeline, [group]);
         }
+        None
+    });
+    if done.await.is_err() {
+        tracing::debug!(
+            port,
+            "the switch stopped before a port's change was handled"
+        );
     }
 }

@@ -5,12 +5,13 @@ use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body::Frame;
+use http_body_util::BodyExt;
 use prost::{DecodeError, Message};
 use proto::weigh::{Fields, Refused, Scale};
 use tokio::time::Sleep;
@@ -21,7 +22,7 @@ use tonic::transport::server::TlsConnectInfo;
 use tonic::Status;
 use tower_layer::Layer;
 
-use crate::connections::{Call, Connection};
+use crate::connections::Connection;
 use crate::error::{short, MetadataRoom};
 use crate::proto::p4rt::WriteRequest;
 use crate::shared::Shared;
@@ -143,7 +144,6 @@ where
             let refusal = tls::read_only().into_http();
             return Box::pin(std::future::ready(Ok(refusal)));
         }
-        let updates = (path == WRITE).then(Updates::default);
         let (all, max) = match writes {
             true => (&self.gate.writes, WRITES_BYTES),
             false => (&self.gate.reads, READS_BYTES),
@@ -159,7 +159,7 @@ where
             longest,
             scale: Scale::of(message),
             primaries: (does == PrimaryWrites).then(|| self.gate.shared.clone()),
-            updates: updates.clone(),
+            is_write: path == WRITE,
             is_stream,
             bytes: BytesMut::new(),
             held: held.clone(),
@@ -169,18 +169,20 @@ where
         let call = connection.as_ref().map(Connection::call);
         let room = MetadataRoom::from_client(connection.and_then(|c| c.headers()));
         request.extensions_mut().insert(room);
-        if let Some(updates) = &updates {
-            request.extensions_mut().insert(updates.clone());
-        }
         let request = request.map(|body| Body::new(incoming(body)));
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await;
             drop(held);
             answer.map(|mut a| {
-                let _kept = a.extensions_mut().remove();
-                let _call = call;
-                a.map(|body| Body::new(Outgoing { body, _call, _kept }))
+                let kept: (_, Option<UntilSent>) = (call, a.extensions_mut().remove());
+                // The call is over when its answer is.
+                a.map(|body| {
+                    Body::new(body.map_err(move |status| {
+                        let _ = &kept;
+                        status
+                    }))
+                })
             })
         })
     }
@@ -219,18 +221,6 @@ impl Drop for Held {
     }
 }
 
-/// The message of a Write as it came. Its updates are kept from the service's decoder, which would make all of them at
-/// once: [`crate::write`] decodes one after another.
-#[derive(Debug, Clone, Default)]
-pub struct Updates(Arc<OnceLock<Bytes>>);
-
-impl Updates {
-    /// The message, when a Write has come.
-    pub fn message(&self) -> Option<Bytes> {
-        self.0.get().cloned()
-    }
-}
-
 /// A request's messages: each is looked at when all of it has come, and only then decoded.
 struct Incoming {
     body: Body,
@@ -238,8 +228,7 @@ struct Incoming {
     scale: Option<Scale>,
     /// Some: only the primary may send this.
     primaries: Option<Arc<Shared>>,
-    /// Some: a Write's.
-    updates: Option<Updates>,
+    is_write: bool,
     is_stream: bool,
     /// What has come of the next message.
     bytes: BytesMut,
@@ -303,15 +292,14 @@ impl Incoming {
         let body = message.slice(PREFIX..);
         let not_one = |e: DecodeError| Status::internal(e.to_string());
         if let Some(shared) = &self.primaries {
-            // device_id, election_id, role: they have the same numbers in both calls that change the switch.
-            let sender = head(&body, |number| matches!(number, 1 | 3 | 6)).map_err(not_one)?;
-            let sender = WriteRequest::decode(&sender[..]).map_err(not_one)?;
+            let sender = sender(&body).and_then(|sender| WriteRequest::decode(&sender[..]));
+            let sender = sender.map_err(not_one)?;
             write::check_sender(shared, &sender).map_err(short)?;
         }
         let max = DECODED_RATIO * body.len() + DECODED_FREE;
-        let weight = match &self.updates {
-            Some(_) => write::weigh(&body, max),
-            None => self.scale.map_or(Ok(0), |scale| scale.weigh(&body, max)),
+        let weight = match self.is_write {
+            true => write::weigh(&body, max),
+            false => self.scale.map_or(Ok(0), |scale| scale.weigh(&body, max)),
         };
         let weight = weight.map_err(|refused| match refused {
             Refused::Malformed(error) => not_one(error),
@@ -323,30 +311,24 @@ impl Incoming {
         if !self.is_stream || weight > STREAM_FREE {
             self.hold(weight)?;
         }
-        let Some(updates) = &self.updates else {
-            return Ok(message);
-        };
-        let rest = head(&body, |number| number != write::UPDATES).map_err(not_one)?;
-        // A second message of this call is nobody's.
-        let _ = updates.0.set(body);
-        let length = (rest.len() as u32).to_be_bytes();
-        Ok([&[0][..], &length, &rest].concat().into())
+        Ok(message)
     }
 }
 
-/// The fields of a message that are `wanted`, as they came.
+/// Of a message that changes the switch the fields that name its sender: device_id, election_id and role have the same
+/// numbers in both.
 ///
 /// # Errors
 /// prost's, for what is no message.
-fn head(message: &[u8], wanted: impl Fn(u32) -> bool) -> Result<Vec<u8>, DecodeError> {
-    let mut head = Vec::new();
+fn sender(message: &[u8]) -> Result<Vec<u8>, DecodeError> {
+    let mut sender = Vec::new();
     for field in Fields(message) {
         let field = field?;
-        if wanted(field.number) {
-            head.extend_from_slice(field.whole);
+        if matches!(field.number, 1 | 3 | 6) {
+            sender.extend_from_slice(field.whole);
         }
     }
-    Ok(head)
+    Ok(sender)
 }
 
 impl HttpBody for Incoming {
@@ -392,13 +374,6 @@ impl HttpBody for Incoming {
     }
 }
 
-/// An answer; the call is over when it is.
-struct Outgoing {
-    body: Body,
-    _call: Option<Call>,
-    _kept: Option<UntilSent>,
-}
-
 /// An extension of a response: what is kept until the client has taken all of it, or has gone.
 #[derive(Clone)]
 pub struct UntilSent {
@@ -413,26 +388,6 @@ impl UntilSent {
     }
 }
 
-impl HttpBody for Outgoing {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> http_body::SizeHint {
-        self.body.size_hint()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -444,7 +399,7 @@ mod tests {
             longest,
             scale,
             primaries: None,
-            updates: None,
+            is_write: false,
             is_stream: false,
             bytes: BytesMut::new(),
             held: Arc::new(Held {

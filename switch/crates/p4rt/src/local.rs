@@ -110,7 +110,7 @@ impl Local {
         request: WriteRequest,
     ) -> Result<(), Status> {
         self.take_events(device, now)?;
-        let call = write::write(self.shared.clone(), request, None, MetadataRoom::max());
+        let call = write::write(self.shared.clone(), request, MetadataRoom::max());
         self.run(device, now, call)?.map(drop)
     }
 

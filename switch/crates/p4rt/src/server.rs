@@ -19,7 +19,7 @@ use crate::clients::Outgoing;
 use crate::clock::Clock;
 use crate::connections::{self, Connections, Limits};
 use crate::error::{short, MetadataRoom};
-use crate::gate::{Gate, Updates};
+use crate::gate::Gate;
 use crate::proto::own::switch_server::SwitchServer;
 use crate::proto::p4rt::p4_runtime_server::{P4Runtime, P4RuntimeServer};
 use crate::proto::p4rt::*;
@@ -204,8 +204,7 @@ impl P4Runtime for Service {
     ) -> Result<Response<WriteResponse>, Status> {
         may_write(&request)?;
         let room = metadata_room(&request);
-        let wire = request.extensions().get().and_then(Updates::message);
-        write::write(self.shared.clone(), request.into_inner(), wire, room)
+        write::write(self.shared.clone(), request.into_inner(), room)
             .await
             .map(Response::new)
             .map_err(short)

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::binding::Binding;
 use crate::entity::profile::{OneShot, WatchedGroup};
 use crate::proto::p4rt::digest_entry::Config;
+use crate::proto::p4rt::packet_replication_engine_entry::Type as PreType;
 use crate::proto::p4rt::*;
 use bytes::Bytes;
 
@@ -15,7 +16,8 @@ use bytes::Bytes;
 pub struct Extra {
     pub metadata: Bytes,
     pub controller_metadata: u64,
-    pub one_shot: Option<OneShot>,
+    /// Behind a pointer: few entries have one, and every update is moved from thread to thread.
+    pub one_shot: Option<Box<OneShot>>,
 }
 
 impl Extra {
@@ -43,8 +45,8 @@ pub struct Soft {
     pub groups: BTreeMap<(u32, u32), Group>,
     /// Entries that are one-shots, by P4Info action profile id.
     pub one_shots: HashMap<u32, usize>,
-    pub multicast: BTreeMap<u32, MulticastGroupEntry>,
-    pub clones: BTreeMap<u32, CloneSessionEntry>,
+    /// Multicast groups and clone sessions, by `entity::pre::id_of`.
+    pub replication: BTreeMap<(bool, u32), PreType>,
     /// By P4Info value set id.
     pub value_sets: BTreeMap<u32, Vec<ValueSetMember>>,
     /// Digests that are switched on, by P4Info digest id.
@@ -66,16 +68,12 @@ impl Soft {
     }
 
     pub fn drop_extra(&mut self, cookie: u64) -> Option<Arc<Extra>> {
-        self.extras.remove(&cookie)
+        // Most entries have none.
+        (cookie != 0).then(|| self.extras.remove(&cookie))?
     }
 
     pub fn extra(&self, cookie: u64) -> Option<&Arc<Extra>> {
         self.extras.get(&cookie)
-    }
-
-    /// Does any entry carry something extra?
-    pub fn has_extras(&self) -> bool {
-        !self.extras.is_empty()
     }
 
     /// How many entries of an action profile, by its P4Info id, are one-shots.

@@ -8,10 +8,10 @@ use std::time::Duration;
 use device::live_trace::{Filter, LiveTrace};
 use device::trace::Trace;
 use prost_types::value::Kind;
-use prost_types::{ListValue, Struct, Value};
+use prost_types::{Struct, Value};
 use serde::de::DeserializeOwned;
 use serde::Deserialize;
-use serde_json::{json, Map, Number, Value as Json};
+use serde_json::{Map, Number, Value as Json};
 use tokio::sync::{mpsc, Mutex};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
@@ -153,7 +153,7 @@ impl Switch for Service {
 fn message(trace: &Trace) -> Result<Struct, Status> {
     let json = serde_json::to_value(trace)
         .map_err(|e| Status::internal(format!("the trace cannot be written: {e}")))?;
-    Ok(encode(json!({ "trace": json })))
+    Ok(encode([("trace".to_owned(), json)].into_iter().collect()))
 }
 
 /// The request of `Trace`.
@@ -203,28 +203,23 @@ fn frame_of(text: &str) -> Result<Vec<u8>, Status> {
     })
 }
 
-/// A JSON object as a message; anything else is an empty one.
-fn encode(json: Json) -> Struct {
-    match value(json).kind {
-        Some(Kind::StructValue(message)) => message,
-        _ => Struct::default(),
+/// A JSON object as a message.
+fn encode(json: Map<String, Json>) -> Struct {
+    let fields = json.into_iter();
+    Struct {
+        fields: fields.map(|(key, json)| (key, value(json))).collect(),
     }
 }
 
 fn value(json: Json) -> Value {
-    let kind = match json {
-        Json::Null => Kind::NullValue(0),
-        Json::Bool(b) => Kind::BoolValue(b),
-        Json::Number(n) => Kind::NumberValue(n.as_f64().unwrap_or_default()),
-        Json::String(s) => Kind::StringValue(s),
-        Json::Array(all) => Kind::ListValue(ListValue {
-            values: all.into_iter().map(value).collect(),
-        }),
-        Json::Object(all) => Kind::StructValue(Struct {
-            fields: all.into_iter().map(|(k, v)| (k, value(v))).collect(),
-        }),
-    };
-    Value { kind: Some(kind) }
+    match json {
+        Json::Null => Kind::NullValue(0).into(),
+        Json::Bool(b) => b.into(),
+        Json::Number(n) => n.as_f64().unwrap_or_default().into(),
+        Json::String(s) => s.into(),
+        Json::Array(all) => all.into_iter().map(value).collect::<Vec<Value>>().into(),
+        Json::Object(all) => encode(all).fields.into(),
+    }
 }
 
 /// A message as JSON; whole numbers are integers.
@@ -252,7 +247,7 @@ mod tests {
     #[test]
     fn json_comes_back() {
         let json = serde_json::json!({"a": [1, 2.5, null, "x", true, {"b": -3}], "c": {}});
-        let back = Json::Object(decode(encode(json.clone())));
-        assert_eq!(back, json);
+        let json = json.as_object().unwrap();
+        assert_eq!(decode(encode(json.clone())), *json);
     }
 }

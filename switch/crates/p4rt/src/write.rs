@@ -4,7 +4,7 @@
 use std::iter::Peekable;
 use std::sync::{Arc, PoisonError};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use prost::Message;
 use proto::weigh::{Fields, Refused, Scale};
 use tokio::sync::OwnedRwLockWriteGuard;
@@ -27,9 +27,9 @@ const PIECE: usize = 1_000;
 const PIECE_BYTES: usize = 256 << 10;
 
 /// The number of `updates` in a WriteRequest.
-pub const UPDATES: u32 = 4;
-/// What an update takes while its Write goes on, once it was applied: its result.
-const RESULT_BYTES: usize = 128;
+const UPDATES: u32 = 4;
+/// What an update takes while its Write goes on, beside its bytes: its place among the others, and its result.
+const UPDATE_BYTES: usize = 224;
 /// Refusals whose texts are kept: more than an answer has room for.
 const TEXTS: usize = 4_096;
 
@@ -39,71 +39,26 @@ const TEXTS: usize = 4_096;
 /// [`Refused`] when that is more than `most`, or not a message.
 pub fn weigh(message: &[u8], most: usize) -> Result<usize, Refused> {
     let scale = Scale::of("p4.v1.Update").ok_or(Refused::TooMuch)?;
-    let (mut results, mut longest) = (0, 0);
+    let (mut updates, mut longest) = (0, 0);
     for field in Fields(message) {
         let field = field?;
         if field.number == UPDATES {
-            results += RESULT_BYTES;
+            updates += UPDATE_BYTES;
             longest = longest.max(scale.weigh(field.value.unwrap_or_default(), most)?);
         }
-        if results + longest > most {
+        if updates + longest > most {
             return Err(Refused::TooMuch);
         }
     }
-    Ok(results + longest)
+    Ok(updates + longest)
 }
 
-/// The updates of a Write that were not looked at yet; each is decoded when it is its turn.
-enum Updates {
-    /// In a caller's own message.
-    Decoded(std::vec::IntoIter<Update>),
-    /// In a client's, from here on.
-    Wire(Bytes),
-}
-
-impl Updates {
-    /// Bytes on the wire, 0 where they are not known.
-    fn bytes(&self) -> usize {
-        match self {
-            Updates::Decoded(_) => 0,
-            Updates::Wire(rest) => rest.len(),
-        }
-    }
-}
-
-impl Iterator for Updates {
-    type Item = Checked<Update>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let rest = match self {
-            Updates::Decoded(updates) => return updates.next().map(Ok),
-            Updates::Wire(rest) => rest,
-        };
-        loop {
-            let field = Fields(rest).next()?.ok()?; // the gate has read it to its end
-            let bytes = field.whole.len();
-            // Out of a slice, so that its texts are copies: else an entry would hold all of the request.
-            let update = (field.number == UPDATES).then(|| {
-                let update = Update::decode(field.value.unwrap_or_default());
-                update.map_err(|e| refusal!("the update is malformed: {e}"))
-            });
-            rest.advance(bytes);
-            if update.is_some() {
-                return update;
-            }
-        }
-    }
-}
-
-/// The updates stand in `wire`, the message as it came, or in the request.
-///
 /// # Errors
 /// As P4Runtime 1.5 §12: NOT_FOUND, PERMISSION_DENIED, FAILED_PRECONDITION in this order, then UNKNOWN with one error
 /// per update.
 pub async fn write(
     shared: Arc<Shared>,
-    mut request: WriteRequest,
-    wire: Option<Bytes>,
+    request: WriteRequest,
     metadata: MetadataRoom,
 ) -> Result<WriteResponse, Status> {
     check_sender(&shared, &request)?;
@@ -113,11 +68,7 @@ pub async fn write(
             "atomicity {name} is not supported; only CONTINUE_ON_ERROR is"
         )));
     }
-    let updates = match wire {
-        Some(message) => Updates::Wire(message),
-        None => Updates::Decoded(std::mem::take(&mut request.updates).into_iter()),
-    };
-    let batch = apply_batch(shared.clone(), request, updates, metadata);
+    let batch = apply_batch(shared.clone(), request, metadata);
     shared.finish("the write", batch).await
 }
 
@@ -131,8 +82,7 @@ pub fn check_sender(shared: &Shared, request: &WriteRequest) -> Result<(), Statu
 
 async fn apply_batch(
     shared: Arc<Shared>,
-    request: WriteRequest,
-    updates: Updates,
+    mut request: WriteRequest,
     metadata: MetadataRoom,
 ) -> Result<WriteResponse, Status> {
     let mut state = shared.state.clone().write_owned().await;
@@ -140,9 +90,9 @@ async fn apply_batch(
     let loaded = state.current()?.loaded.clone();
     state.writes += 1;
     // A long Write occupies no thread that serves others.
-    let is_long = updates.bytes() > PIECE_BYTES;
+    let is_long = request.updates.iter().map(Bytes::len).sum::<usize>() > PIECE_BYTES;
     let mut batch = Batch {
-        updates,
+        updates: std::mem::take(&mut request.updates).into_iter(),
         results: Vec::new(),
         refused: 0,
     };
@@ -162,9 +112,9 @@ async fn apply_batch(
     batch_status("Write", &batch.results, metadata).map(|()| WriteResponse {})
 }
 
-/// The updates that are left, and what became of the others.
+/// The updates that are left, as they came, and what became of the others.
 struct Batch {
-    updates: Updates,
+    updates: std::vec::IntoIter<Bytes>,
     results: Vec<Checked>,
     refused: usize,
 }
@@ -172,24 +122,26 @@ struct Batch {
 impl Batch {
     /// Checks the next updates.
     fn plan(mut self, binding: &Binding) -> (Batch, Vec<Op>) {
-        let mut planner = Planner::new(binding);
-        let bytes = self.updates.bytes();
-        for _ in 0..PIECE {
-            if bytes - self.updates.bytes() >= PIECE_BYTES {
-                break;
-            }
+        let (mut planner, mut bytes) = (Planner::new(binding), 0);
+        for index in (self.results.len()..).take(PIECE) {
             let Some(update) = self.updates.next() else {
                 break;
             };
-            let index = self.results.len();
             self.results.push(Ok(()));
-            let planned = update.and_then(|update| planner.plan(index, &update));
+            // Out of a slice, so that its texts are copies: else an entry would hold all of the request.
+            let decoded = Update::decode(&update[..]);
+            let decoded = decoded.map_err(|e| refusal!("the update is malformed: {e}"));
+            let planned = decoded.and_then(|update| planner.plan(index, &update));
             self.note(index, planned);
+            bytes += update.len();
+            if bytes >= PIECE_BYTES {
+                break;
+            }
         }
         (self, planner.ops)
     }
 
-    fn apply(&mut self, ops: Vec<Op>, mut target: Target) {
+    fn apply(&mut self, ops: impl IntoIterator<Item = Op>, mut target: Target) {
         for op in ops {
             self.note(op.index, (op.apply)(&mut target));
         }
@@ -231,43 +183,41 @@ async fn apply(
         }
         return Ok((state, batch));
     }
-    let mut ops = ops.into_iter().peekable();
-    loop {
-        let slice = next_slice(&mut ops);
-        if slice.is_empty() {
-            return Ok((state, batch));
+    let (digests, mut ops) = (shared.digests_arc(), ops.into_iter().peekable());
+    let (mut old, mut work) = (Vec::new(), Some((state, batch)));
+    let call = shared.handle.call_in_pieces(move |device, now| {
+        let (mut state, mut batch) = work.take()?;
+        if let Some(running) = &mut state.running {
+            let target = Target {
+                binding: &running.loaded.binding,
+                soft: &mut running.soft,
+                state: Forwarding::Running {
+                    device,
+                    digests: &digests,
+                    old: &mut old,
+                },
+                now,
+            };
+            batch.apply(slice(&mut ops), target);
         }
-        let digests = shared.digests_arc();
-        let call = shared.handle.call(move |device, now| {
-            let mut old = Vec::new();
-            if let Some(running) = &mut state.running {
-                let target = Target {
-                    binding: &running.loaded.binding,
-                    soft: &mut running.soft,
-                    state: Forwarding::Running {
-                        device,
-                        digests: &digests,
-                        old: &mut old,
-                    },
-                    now,
-                };
-                batch.apply(slice, target);
-            }
-            (state, batch, old)
-        });
-        let old;
-        (state, batch, old) = call.await.map_err(gone)?;
-        drop(old);
-    }
+        let is_done = state.running.is_none() || ops.peek().is_none();
+        work = Some((state, batch));
+        // What is no longer needed is dropped where no packets wait.
+        work.take_if(|_| is_done)
+            .map(|(state, batch)| (state, batch, std::mem::take(&mut old)))
+    });
+    let (state, batch, _) = call.await.map_err(gone)?;
+    Ok((state, batch))
 }
 
-fn next_slice(ops: &mut Peekable<std::vec::IntoIter<Op>>) -> Vec<Op> {
-    let (mut slice, mut work) = (Vec::new(), 0);
-    while let Some(op) = ops.next_if(|op| slice.is_empty() || work + op.work <= SLICE) {
+/// The next ops that fit between two packets, but at least one.
+fn slice(ops: &mut Peekable<impl Iterator<Item = Op>>) -> impl Iterator<Item = Op> + '_ {
+    let mut work = 0;
+    std::iter::from_fn(move || {
+        let op = ops.next_if(|op| work == 0 || work + op.work <= SLICE)?;
         work += op.work;
-        slice.push(op);
-    }
-    slice
+        Some(op)
+    })
 }
 
 #[cfg(test)]
@@ -286,7 +236,7 @@ mod tests {
         let mut ops = ops.into_iter().peekable();
         let mut slices = Vec::new();
         loop {
-            let slice = next_slice(&mut ops);
+            let slice: Vec<Op> = slice(&mut ops).collect();
             if slice.is_empty() {
                 break;
             }
@@ -296,6 +246,6 @@ mod tests {
         }
         assert_eq!(slices, [3, 1, 2, 4]);
         let many: Vec<Op> = (0..1_000).map(|_| array(1)).collect();
-        assert_eq!(next_slice(&mut many.into_iter().peekable()).len(), SLICE);
+        assert_eq!(slice(&mut many.into_iter().peekable()).count(), SLICE);
     }
 }

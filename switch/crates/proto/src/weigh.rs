@@ -28,6 +28,19 @@ pub struct Fields<'a>(pub &'a [u8]);
 impl<'a> Fields<'a> {
     fn one(&mut self) -> Result<Field<'a>, DecodeError> {
         let before = self.0;
+        // Nearly all fields: a number below 16, a value with a length below 128.
+        if let [key @ ..0x80, length @ ..0x80, rest @ ..] = before {
+            let (number, end) = (u32::from(key >> 3), usize::from(*length));
+            if number > 0 && key & 7 == WireType::LengthDelimited as u8 && end <= rest.len() {
+                let value;
+                (value, self.0) = rest.split_at(end);
+                return Ok(Field {
+                    number,
+                    value: Some(value),
+                    whole: &before[..2 + end],
+                });
+            }
+        }
         let (number, wire_type) = decode_key(&mut self.0)?;
         let mut value = None;
         if wire_type == WireType::LengthDelimited {
@@ -323,6 +336,26 @@ mod tests {
     use super::*;
     use crate::{gnmi, p4info, p4rt};
     use prost::Message;
+
+    #[test]
+    fn short_fields_are_read_as_prost_reads_them() {
+        for (key, length) in (0..=255).flat_map(|key| [0, 1, 5, 127, 128].map(|n| (key, n))) {
+            for rest in [0, 1, 4, 5, 126, 127, 200] {
+                let message = [&[key, length][..], &vec![0; rest]].concat();
+                let mut after = &message[..];
+                let read = decode_key(&mut after).and_then(|(number, wire_type)| {
+                    skip_field(wire_type, number, &mut after, DecodeContext::default())?;
+                    Ok((number, &message[..message.len() - after.len()]))
+                });
+                let field = Fields(&message).next().unwrap();
+                let shown = field.as_ref().map(|field| (field.number, field.whole));
+                assert_eq!(shown.ok(), read.ok(), "{key} {length} {rest}");
+                if let (Ok(field), 2, ..0x80) = (&field, key & 0x87, length) {
+                    assert_eq!(field.value, Some(&message[2..2 + usize::from(length)]));
+                }
+            }
+        }
+    }
 
     #[test]
     fn no_type_is_larger_than_the_descriptors_say() {

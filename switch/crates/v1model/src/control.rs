@@ -122,25 +122,26 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Replaces action, time-out and cookie of an entry; its counters and meter stay, its time-out starts anew.
+    /// Replaces action, time-out and cookie of an entry; its counters and meter stay, its time-out starts anew. Returns
+    /// the cookie that it had.
     pub fn table_modify<K: AsKey>(
         &mut self,
         table: TableId,
         entry: &Entry<K>,
         now: Nanos,
-    ) -> ControlResult {
+    ) -> ControlResult<u64> {
         let (word, args) = self.check_action(table, &entry.action)?;
-        let before = self.table_mut(table).modify(entry, word, args, now)?;
+        let (before, cookie) = self.table_mut(table).modify(entry, word, args, now)?;
         self.use_word(table, word, 1);
         self.use_word(table, before, -1);
-        Ok(())
+        Ok(cookie)
     }
 
-    /// Deletes an entry.
-    pub fn table_delete(&mut self, table: TableId, key: &impl AsKey) -> ControlResult {
-        let before = self.table_mut(table).delete(key)?;
+    /// Deletes an entry. Returns the cookie that it had.
+    pub fn table_delete(&mut self, table: TableId, key: &impl AsKey) -> ControlResult<u64> {
+        let (before, cookie) = self.table_mut(table).delete(key)?;
         self.use_word(table, before, -1);
-        Ok(())
+        Ok(cookie)
     }
 
     /// Reads an entry.

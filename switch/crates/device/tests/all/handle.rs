@@ -2,6 +2,7 @@
 //! Closures from another thread run on the device's thread; when the device is gone, callers hear it.
 
 use device::{DeviceGone, DeviceHandle, PortConfig};
+use std::future::Future;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -23,6 +24,37 @@ fn a_call_runs_on_the_devices_thread_and_answers() {
     assert_eq!(answer, Ok((6, 42)));
     drop(calls);
     assert_eq!(handle.call_blocking(|_, _| ()), Err(DeviceGone));
+}
+
+#[test]
+fn a_call_in_pieces_lets_others_between_them() {
+    let (handle, mut calls) = DeviceHandle::new(|| ());
+    let order = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let (long, short, mut left) = (order.clone(), order.clone(), 3);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let in_pieces = handle.call_in_pieces(move |_, now| {
+            long.lock().unwrap().push(("long", now));
+            left -= 1;
+            (left == 0).then_some(now)
+        });
+        let whole = handle.call(move |_, now| short.lock().unwrap().push(("short", now)));
+        let (mut in_pieces, mut whole) = (std::pin::pin!(in_pieces), std::pin::pin!(whole));
+        let mut waits = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(in_pieces.as_mut().poll(&mut waits).is_pending());
+        assert!(whole.as_mut().poll(&mut waits).is_pending());
+        let mut device = crate::common::device(PortConfig::default());
+        let mut now = 0;
+        while calls.run_one(&mut device, |_| now) {
+            now += 1;
+        }
+        assert_eq!(in_pieces.await, Ok(3));
+        assert_eq!(whole.await, Ok(()));
+    });
+    let expected = [("long", 0), ("short", 1), ("long", 2), ("long", 3)];
+    assert_eq!(*order.lock().unwrap(), expected);
 }
 
 #[test]

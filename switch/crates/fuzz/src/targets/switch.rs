@@ -10,6 +10,7 @@ use p4rt::proto::p4rt::{
     SetForwardingPipelineConfigRequest, Update, WriteRequest,
 };
 use p4rt::Local;
+use prost::Message;
 use serde_json::Value;
 use tonic::Status;
 
@@ -77,7 +78,7 @@ impl Switch {
     /// Writes this one update.
     pub fn update(&mut self, update: Update) -> Result<(), Status> {
         self.write(WriteRequest {
-            updates: vec![update],
+            updates: vec![update.encode_to_vec().into()],
             ..Default::default()
         })
     }

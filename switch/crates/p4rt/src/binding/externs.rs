@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Action profiles, indexed counters, meters and registers, digests and value sets of P4Info bound to the pipeline's.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 
-use v1model::{CounterId, DigestId, MeterId, ProfileId, RegisterId, Schema, ValueSetId};
+use v1model::{
+    CounterId, DigestId, DigestSchema, MeterId, ProfileId, ProfileSchema, RegisterId, Schema,
+    ValueSetId, ValueSetSchema,
+};
 
-use super::table::{is_translated, meter_type, MeterType};
-use super::{bind, data, same, ById, DataShape, MatchKey, Table};
+use super::table::{is_translated, MeterType};
+use super::{data, same, ById, DataShape, MatchKey, Table};
 use crate::error::{in_range, Checked};
 use crate::proto::p4info::action_profile::SelectorSizeSemantics;
-use crate::proto::p4info::{self, P4Info, P4NamedType};
+use crate::proto::p4info::{self, P4Info};
 
 /// Max members of a value set, whatever P4Info says: a packet's value is compared with one after the other.
 const VALUES_MAX: u32 = 1024;
@@ -64,19 +67,12 @@ pub struct ValueSet {
     pub key: MatchKey,
 }
 
-macro_rules! names {
-    ($schema:expr, $field:ident) => {
-        $schema.$field.iter().map(|s| &*s.name).collect::<Vec<_>>()
-    };
-}
-
-pub(super) fn bind_profiles(
-    info: &P4Info,
-    tables: &ById<Table>,
-    schema: &Schema,
-) -> Checked<ById<Profile>> {
-    let make = |profile: &p4info::ActionProfile, place: usize| {
-        let own = &schema.profiles[place];
+impl Profile {
+    pub(super) fn new(
+        profile: &p4info::ActionProfile,
+        own: &ProfileSchema,
+        tables: &ById<Table>,
+    ) -> Checked<Profile> {
         same("selector", profile.with_selector, own.selector)?;
         in_range("P4Info's size", profile.size, 0..=own.max_size)?;
         let max_weight = match &profile.selector_size_semantics {
@@ -94,107 +90,65 @@ pub(super) fn bind_profiles(
             size_counts_members: max_weight.is_some(),
             weights_disallowed: profile.weights_disallowed,
         })
+    }
+}
+
+/// The places of the program that send a digest, by P4Info's name for it.
+pub(super) struct Sent {
+    pub name: String,
+    places: Vec<DigestSchema>,
+}
+
+/// All digests that the program sends. One of an unnamed type is `digest_0` in P4Info and `tuple_0` in the device config:
+/// what is left over is paired in order when both have as many.
+pub(super) fn sent(info: &P4Info, schema: &Schema) -> Vec<Sent> {
+    let mut sent = BTreeMap::<&str, Vec<DigestSchema>>::new();
+    for own in &schema.digests {
+        sent.entry(&own.name).or_default().push(own.clone());
+    }
+    let preambles = info.digests.iter().flat_map(|d| &d.preamble);
+    let shown: Vec<&str> = preambles.map(|p| &*p.name).collect();
+    let own_rest = sent.keys().filter(|name| !shown.contains(name));
+    let own_rest: Vec<&str> = own_rest.copied().collect();
+    let rest: Vec<&str> = shown
+        .into_iter()
+        .filter(|n| !sent.contains_key(n))
+        .collect();
+    if rest.len() == own_rest.len() {
+        for (name, own) in rest.into_iter().zip(own_rest) {
+            let places = sent.remove(own).unwrap_or_default();
+            sent.insert(name, places);
+        }
+    }
+    let of = |(name, places): (&str, _)| Sent {
+        name: name.to_owned(),
+        places,
     };
-    let (all, names) = (&info.action_profiles, names!(schema, profiles));
-    bind("action profile", all, |p| &p.preamble, &names, make)
+    sent.into_iter().map(of).collect()
 }
 
-/// # Errors
-/// INVALID_ARGUMENT for another size, UNIMPLEMENTED for an index that the SDN side sees as a string.
-fn array<I, M>(
-    info: &P4Info,
-    (size, index): (i64, &Option<P4NamedType>),
-    (own, own_size): (I, u32),
-    more: M,
-) -> Checked<Array<I, M>> {
-    same("cells", size, own_size.into())?;
-    is_translated(info, index)?;
-    let size = own_size;
-    Ok(Array { own, size, more })
-}
-
-pub(super) fn bind_counters(info: &P4Info, schema: &Schema) -> Checked<ById<Counter>> {
-    let make = |counter: &p4info::Counter, place: usize| {
-        let own = &schema.counters[place];
-        let given = (counter.size, &counter.index_type_name);
-        array(info, given, (own.id, own.size), ())
-    };
-    let (all, names) = (&info.counters, names!(schema, counters));
-    bind("counter", all, |c| &c.preamble, &names, make)
-}
-
-pub(super) fn bind_meters(info: &P4Info, schema: &Schema) -> Checked<ById<Meter>> {
-    let make = |meter: &p4info::Meter, place: usize| {
-        let own = &schema.meters[place];
-        let given = (meter.size, &meter.index_type_name);
-        array(info, given, (own.id, own.size), meter_type(&meter.spec))
-    };
-    let (all, names) = (&info.meters, names!(schema, meters));
-    bind("meter", all, |m| &m.preamble, &names, make)
-}
-
-pub(super) fn bind_registers(
-    info: &P4Info,
-    types: &data::Types,
-    schema: &Schema,
-) -> Checked<ById<Register>> {
-    let make = |register: &p4info::Register, place: usize| {
-        let own = &schema.registers[place];
-        let given = (register.size.into(), &register.index_type_name);
-        let shape = types.shape(&register.type_spec, &[own.width])?;
-        array(info, given, (own.id, own.size), (shape, own.width))
-    };
-    let (all, names) = (&info.registers, names!(schema, registers));
-    bind("register", all, |r| &r.preamble, &names, make)
-}
-
-pub(super) fn bind_digests(
-    info: &P4Info,
-    types: &data::Types,
-    schema: &Schema,
-) -> Checked<ById<Digest>> {
-    let (shown, own) = digest_names(info, schema);
-    let make = |digest: &p4info::Digest, place: usize| {
-        let own = schema.digests.iter().filter(|d| d.name == own[place]);
+impl Digest {
+    pub(super) fn new(digest: &p4info::Digest, own: &Sent, types: &data::Types) -> Checked<Digest> {
         let mut bound = Digest {
             digests: Vec::new(),
             widths: Vec::new(),
             shape: DataShape::Bool,
         };
-        for own in own {
+        for own in &own.places {
             bound.shape = types.shape(&digest.type_spec, &own.widths)?;
             bound.digests.push(own.id);
             bound.widths.clone_from(&own.widths);
         }
         Ok(bound)
-    };
-    bind("digest", &info.digests, |d| &d.preamble, &shown, make)
-}
-
-/// Names of the pipeline's digests as P4Info has them, and as the device config has them. A digest of an unnamed type
-/// is `digest_0` in the one and `tuple_0` in the other: what is left over is paired in order when both have as many.
-fn digest_names<'a>(info: &'a P4Info, schema: &'a Schema) -> (Vec<&'a str>, Vec<&'a str>) {
-    let preambles = info.digests.iter().flat_map(|d| &d.preamble);
-    let shown: Vec<&str> = preambles.map(|p| &*p.name).collect();
-    let mut own = names!(schema, digests);
-    own.sort_unstable();
-    own.dedup();
-    let (of_own, of_shown): (HashSet<&str>, HashSet<&str>) = (
-        own.iter().copied().collect(),
-        shown.iter().copied().collect(),
-    );
-    let rest: Vec<&str> = shown.into_iter().filter(|n| !of_own.contains(n)).collect();
-    let (both, own_rest): (Vec<&str>, Vec<&str>) =
-        own.iter().partition(|name| of_shown.contains(**name));
-    match rest.len() == own_rest.len() {
-        true => ([both.clone(), rest].concat(), [both, own_rest].concat()),
-        false => (own.clone(), own),
     }
 }
 
-pub(super) fn bind_value_sets(info: &P4Info, schema: &Schema) -> Checked<ById<ValueSet>> {
-    let make = |set: &p4info::ValueSet, place: usize| {
-        let own = &schema.value_sets[place];
+impl ValueSet {
+    pub(super) fn new(
+        info: &P4Info,
+        set: &p4info::ValueSet,
+        own: &ValueSetSchema,
+    ) -> Checked<ValueSet> {
         for field in &set.r#match {
             is_translated(info, &field.type_name)?;
         }
@@ -207,7 +161,5 @@ pub(super) fn bind_value_sets(info: &P4Info, schema: &Schema) -> Checked<ById<Va
             size: size.min(VALUES_MAX),
             key,
         })
-    };
-    let (all, names) = (&info.value_sets, names!(schema, value_sets));
-    bind("value set", all, |s| &s.preamble, &names, make)
+    }
 }

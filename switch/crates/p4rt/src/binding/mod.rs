@@ -18,7 +18,8 @@ pub use packet::PacketHeader;
 pub use table::{Action, MatchKey, Table};
 
 use crate::error::{in_range, refusal, refuse, At, Checked, Refusal};
-use crate::proto::p4info::{P4Info, Preamble};
+use crate::proto::p4info::{self, P4Info, Preamble};
+use table::{is_translated, meter_type};
 
 /// Everything that a P4Runtime message can name, by P4Info id.
 pub struct Binding {
@@ -43,19 +44,48 @@ impl Binding {
     /// # Errors
     /// INVALID_ARGUMENT with the object, its name and what does not fit.
     pub fn new(info: &P4Info, pipeline: &Pipeline, cpu_port: Option<u32>) -> Checked<Self> {
-        let schema = pipeline.schema();
+        let own = pipeline.schema();
         let tables = table::bind(info, pipeline)?;
         let (packet_in, packet_out) = packet::bind(info)?;
         let types = data::Types::new(info);
+        let array = |size, index: &_, own_size| {
+            same("cells", size, i64::from(own_size))?;
+            is_translated(info, index).map(|_| own_size)
+        };
         let indices = tables.items.iter().map(|table| table.table).zip(0..);
         Ok(Self {
             table_of: indices.collect(),
-            profiles: externs::bind_profiles(info, &tables, schema)?,
-            counters: externs::bind_counters(info, schema)?,
-            meters: externs::bind_meters(info, schema)?,
-            registers: externs::bind_registers(info, &types, schema)?,
-            digests: externs::bind_digests(info, &types, schema)?,
-            value_sets: externs::bind_value_sets(info, schema)?,
+            profiles: bind(&info.action_profiles, &own.profiles, |profile, own| {
+                Profile::new(profile, own, &tables)
+            })?,
+            counters: bind(&info.counters, &own.counters, |counter, own| {
+                Ok(Array {
+                    own: own.id,
+                    size: array(counter.size, &counter.index_type_name, own.size)?,
+                    more: (),
+                })
+            })?,
+            meters: bind(&info.meters, &own.meters, |meter, own| {
+                Ok(Array {
+                    own: own.id,
+                    size: array(meter.size, &meter.index_type_name, own.size)?,
+                    more: meter_type(&meter.spec),
+                })
+            })?,
+            registers: bind(&info.registers, &own.registers, |register, own| {
+                let shape = types.shape(&register.type_spec, &[own.width])?;
+                Ok(Array {
+                    own: own.id,
+                    size: array(register.size.into(), &register.index_type_name, own.size)?,
+                    more: (shape, own.width),
+                })
+            })?,
+            digests: bind(&info.digests, &externs::sent(info, own), |digest, own| {
+                Digest::new(digest, own, &types)
+            })?,
+            value_sets: bind(&info.value_sets, &own.value_sets, |set, own| {
+                ValueSet::new(info, set, own)
+            })?,
             packet_in,
             packet_out,
             cpu_port,
@@ -132,6 +162,32 @@ impl<T> ById<T> {
     }
 }
 
+/// Of what a client `given` by id, what belongs to each of `own`, with their names, in their order.
+///
+/// # Errors
+/// INVALID_ARGUMENT for an id that none of them has, or that is given twice.
+pub fn in_order<'a, G>(
+    kind: &str,
+    given: &'a [G],
+    id_of: impl Fn(&G) -> u32,
+    own: impl Iterator<Item = (u32, &'a str)> + Clone,
+) -> Checked<impl Iterator<Item = Option<&'a G>>> {
+    for (i, one) in given.iter().enumerate() {
+        let id = id_of(one);
+        if !own.clone().any(|(own, _)| own == id) {
+            refuse!("{}", unknown(kind, id, own));
+        }
+        if given[..i].iter().any(|other| id_of(other) == id) {
+            refuse!("{kind} id {id:#x} is given twice");
+        }
+    }
+    // Most clients send them in order: look there first.
+    Ok(own.enumerate().map(move |(i, (id, _))| {
+        let here = given.get(i).filter(|one| id_of(one) == id);
+        here.or_else(|| given.iter().find(|one| id_of(one) == id))
+    }))
+}
+
 /// The sentence for an id that nothing has, with what there is.
 pub fn unknown<'a>(kind: &str, id: u32, known: impl Iterator<Item = (u32, &'a str)>) -> String {
     let names = known.map(|(id, name)| format!("{id:#x} {name}"));
@@ -185,38 +241,69 @@ fn preambles<'a>(
 /// How the names of tables begin that p4c makes out of statements between tables; P4Info has none of them.
 const OWN_TABLE: &str = "tbl_";
 
-/// Binds each of P4Info's `objects` of one kind that the compiler did not leave out: `make` gets the index of its name
-/// among the names that the pipeline has.
+/// A kind of object that P4Info and the pipeline both have.
+trait Object {
+    const KIND: &'static str;
+    /// What it is in the pipeline.
+    type Own;
+    fn preamble(&self) -> &Option<Preamble>;
+    fn name(own: &Self::Own) -> &str;
+}
+
+macro_rules! objects {
+    ($($kind:literal: $object:ident is $own:ty;)*) => {$(
+        impl Object for p4info::$object {
+            const KIND: &'static str = $kind;
+            type Own = $own;
+            fn preamble(&self) -> &Option<Preamble> {
+                &self.preamble
+            }
+            fn name(own: &$own) -> &str {
+                &own.name
+            }
+        }
+    )*};
+}
+
+objects! {
+    "table": Table is v1model::TableSchema;
+    "action profile": ActionProfile is v1model::ProfileSchema;
+    "counter": Counter is v1model::CounterSchema;
+    "meter": Meter is v1model::MeterSchema;
+    "register": Register is v1model::RegisterSchema;
+    "digest": Digest is externs::Sent;
+    "value set": ValueSet is v1model::ValueSetSchema;
+}
+
+/// Binds each of P4Info's objects of one kind that the compiler did not leave out to the one of that name in the pipeline.
 ///
 /// The compiler may leave an object out only when P4Info has all that the device config has; else the two belong to
 /// different programs.
 ///
 /// # Errors
 /// INVALID_ARGUMENT for two that do not belong together.
-fn bind<'a, O, T>(
-    kind: &'static str,
-    objects: &'a [O],
-    preamble_of: impl Fn(&'a O) -> &'a Option<Preamble>,
-    own: &[&str],
-    mut make: impl FnMut(&'a O, usize) -> Checked<T>,
+fn bind<O: Object, T>(
+    objects: &[O],
+    all: &[O::Own],
+    mut make: impl FnMut(&O, &O::Own) -> Checked<T>,
 ) -> Checked<ById<T>> {
-    let preambles = preambles(kind, objects.iter().map(preamble_of))?;
+    let kind = O::KIND;
+    let preambles = preambles(kind, objects.iter().map(O::preamble))?;
     let shown: HashSet<&str> = preambles.iter().map(|p| &*p.name).collect();
-    let is_whole = own
-        .iter()
-        .all(|name| shown.contains(name) || name.starts_with(OWN_TABLE));
+    let names = || all.iter().map(O::name);
+    let is_whole = names().all(|name| shown.contains(name) || name.starts_with(OWN_TABLE));
     // Of two with one name the first.
-    let places: HashMap<&str, usize> = own.iter().copied().zip(0..own.len()).rev().collect();
+    let by_name: HashMap<&str, &O::Own> = names().zip(all).rev().collect();
     let (mut items, mut left_out) = (Vec::new(), HashMap::new());
     for (object, preamble) in objects.iter().zip(preambles) {
         let (id, name) = (preamble.id, preamble.name.clone());
-        match places.get(&*name) {
-            Some(place) => {
-                let of = make(object, *place).at(format_args!("{kind} {name}"))?;
+        match by_name.get(&*name) {
+            Some(own) => {
+                let of = make(object, own).at(format_args!("{kind} {name}"))?;
                 items.push(Bound { kind, id, name, of });
             }
             None if is_whole => drop(left_out.insert(id, name)),
-            None => return Err(absent(kind, &name, own)),
+            None => return Err(absent(kind, &name, names())),
         }
     }
     let index = items.iter().map(|item| item.id).zip(0..).collect();
@@ -229,9 +316,9 @@ fn bind<'a, O, T>(
 }
 
 /// The refusal of an object that P4Info has and the device config has not.
-fn absent(kind: &str, name: &str, known: &[&str]) -> Refusal {
-    let known = known.iter().filter(|name| !name.starts_with(OWN_TABLE));
-    let known = list(known.map(|name| name.to_string()));
+fn absent<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Refusal {
+    let known = known.filter(|name| !name.starts_with(OWN_TABLE));
+    let known = list(known.map(str::to_owned));
     refusal!("P4Info has the {kind} {name}, the device config does not (it has: {known})")
 }
 

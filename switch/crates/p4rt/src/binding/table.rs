@@ -72,7 +72,6 @@ impl Table {
 }
 
 pub(super) fn bind(info: &P4Info, pipeline: &Pipeline) -> Checked<ById<Table>> {
-    let own = &pipeline.schema().tables;
     let ids = preambles("action", info.actions.iter().map(|a| &a.preamble))?;
     let actions: HashMap<u32, (&str, &p4info::Action)> = ids
         .iter()
@@ -87,8 +86,7 @@ pub(super) fn bind(info: &P4Info, pipeline: &Pipeline) -> Checked<ById<Table>> {
     let meters = info.direct_meters.iter();
     let meters = meters.filter_map(|m| Some((m.preamble.as_ref()?.id, meter_type(&m.spec))));
     let meters: HashMap<u32, MeterType> = meters.collect();
-    let make = |table: &p4info::Table, place: usize| {
-        let schema = &own[place];
+    super::bind(&info.tables, &pipeline.schema().tables, |table, schema| {
         // Where the program has entries of its own, the device config has their number for the size.
         let max = match schema.const_entries {
             Some(_) => u32::MAX,
@@ -133,9 +131,7 @@ pub(super) fn bind(info: &P4Info, pipeline: &Pipeline) -> Checked<ById<Table>> {
             size: in_range("P4Info's size", table.size, 0..=max)?,
             const_default: table.const_default_action_id != 0 || schema.const_default_action,
         })
-    };
-    let names: Vec<&str> = own.iter().map(|t| &*t.name).collect();
-    super::bind("table", &info.tables, |t| &t.preamble, &names, make)
+    })
 }
 
 pub(super) fn meter_type(spec: &Option<MeterSpec>) -> MeterType {
@@ -200,8 +196,8 @@ fn bind_action(
 ) -> Checked<Action> {
     let Some(id) = pipeline.table_action(table, name) else {
         let actions = pipeline.table_schema(table).actions.iter();
-        let known: Vec<&str> = actions.map(|a| &*pipeline.action_schema(*a).name).collect();
-        return Err(absent("action", name, &known));
+        let known = actions.map(|a| &*pipeline.action_schema(*a).name);
+        return Err(absent("action", name, known));
     };
     let own = &pipeline.action_schema(id).params;
     same("parameters", action.params.len(), own.len())?;

@@ -4,7 +4,7 @@
 use v1model::bits::limbs_for;
 use v1model::ActionCall;
 
-use crate::binding::{self, unknown, Table};
+use crate::binding::{self, in_order, Table};
 use crate::bytestring;
 use crate::error::{refuse, At, Checked};
 use crate::proto::p4info::action_ref::Scope;
@@ -38,21 +38,10 @@ pub fn decode(table: &Table, action: &Action, is_default: bool) -> Checked<Actio
 
 fn args(action: &binding::Action, given: &[Param]) -> Checked<ActionCall> {
     let params = &action.params;
-    for (i, param) in given.iter().enumerate() {
-        let id = param.param_id;
-        if !params.iter().any(|p| p.id == id) {
-            let known = params.iter().map(|p| (p.id, &*p.name));
-            refuse!("{}", unknown("parameter", id, known));
-        }
-        if given[..i].iter().any(|p| p.param_id == id) {
-            refuse!("parameter id {id:#x} is given twice");
-        }
-    }
+    let own = params.iter().map(|p| (p.id, &*p.name));
+    let given = in_order("parameter", given, |p| p.param_id, own)?;
     let mut args = Vec::with_capacity(params.len());
-    for (i, own) in params.iter().enumerate() {
-        // Most clients send them in order: look there first.
-        let given_here = given.get(i).filter(|p| p.param_id == own.id);
-        let given = given_here.or_else(|| given.iter().find(|p| p.param_id == own.id));
+    for (own, given) in params.iter().zip(given) {
         let Some(given) = given else {
             refuse!("parameter {} (id {}) is missing", own.name, own.id);
         };

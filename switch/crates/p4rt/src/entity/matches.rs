@@ -3,7 +3,7 @@
 
 use v1model::{Bits, EntryKey, Key, KeyMatch, KeySchema, MatchKind};
 
-use crate::binding::{unknown, MatchKey, Table};
+use crate::binding::{in_order, MatchKey, Table};
 use crate::bytestring;
 use crate::error::{in_range, refuse, At, Checked};
 use crate::proto::p4rt::field_match::{Exact, FieldMatchType, Lpm, Optional, Range, Ternary};
@@ -23,26 +23,11 @@ pub fn decode_key(table: &Table, matches: &[FieldMatch], priority: i32) -> Check
 /// # Errors
 /// As [`decode_key`], but for the priority.
 pub fn decode_fields(own: &MatchKey, matches: &[FieldMatch]) -> Checked<Key> {
-    for (i, m) in matches.iter().enumerate() {
-        let id = m.field_id;
-        if !own.fields.iter().any(|(own, _)| *own == id) {
-            let names = own.keys.iter().map(|key| &*key.name);
-            let known = own
-                .fields
-                .iter()
-                .zip(names)
-                .map(|((id, _), name)| (*id, name));
-            refuse!("{}", unknown("match field", id, known));
-        }
-        if matches[..i].iter().any(|other| other.field_id == id) {
-            refuse!("match field id {id:#x} is given twice");
-        }
-    }
+    let ids = own.fields.iter().map(|(id, _)| *id);
+    let named = ids.zip(own.keys.iter().map(|key| &*key.name));
+    let given = in_order("match field", matches, |m| m.field_id, named)?;
     let mut key = Key::new(&own.keys);
-    for (i, ((id, kind), schema)) in own.fields.iter().zip(&own.keys).enumerate() {
-        // Most clients send the fields in order: look there first.
-        let given = matches.get(i).filter(|m| m.field_id == *id);
-        let given = given.or_else(|| matches.iter().find(|m| m.field_id == *id));
+    for (((id, kind), schema), given) in own.fields.iter().zip(&own.keys).zip(given) {
         let name = &schema.name;
         match given {
             Some(given) => push(&mut key, *kind, schema, given.field_match_type.as_ref())

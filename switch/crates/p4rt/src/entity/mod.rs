@@ -17,7 +17,6 @@ pub mod value_set;
 use crate::binding::Binding;
 use crate::error::{refusal, refuse, Checked, Refusal};
 use crate::proto::p4rt::entity::Entity as Kind;
-use crate::proto::p4rt::packet_replication_engine_entry::Type as PreType;
 pub use crate::proto::p4rt::update::Type as Verb;
 use crate::proto::p4rt::{ExternEntry, Update};
 use crate::target::Target;
@@ -79,8 +78,7 @@ impl<'a> Planner<'a> {
             Kind::ActionProfileMember(e) => self.member(e),
             Kind::ActionProfileGroup(e) => self.group(e),
             Kind::PacketReplicationEngineEntry(e) => match &e.r#type {
-                Some(PreType::MulticastGroupEntry(e)) => self.multicast(e),
-                Some(PreType::CloneSessionEntry(e)) => self.clone_session(e),
+                Some(e) => self.replication(e),
                 None => refuse!("neither a multicast group nor a clone session is set"),
             },
             Kind::ValueSetEntry(e) => self.value_set(e),

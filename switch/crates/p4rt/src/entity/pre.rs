@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The packet replication engine: multicast groups and clone sessions (P4Runtime 1.5 §9.5).
 
-use device::{CloneSession, MulticastGroup, Replica};
+use device::{CloneSession, MulticastGroup, Replica, Replication};
 
 use super::{Planner, Verb};
 use crate::bytestring;
 use crate::error::{in_range, refuse, At, Checked};
+use crate::proto::p4rt::packet_replication_engine_entry::Type as PreType;
 use crate::proto::p4rt::replica::PortKind;
-use crate::proto::p4rt::{self, CloneSessionEntry, MulticastGroupEntry};
+use crate::proto::p4rt::{self, CloneSessionEntry};
 use crate::target::Target;
 
 /// `egress_rid` is 16 bits wide in v1model.
@@ -52,48 +53,50 @@ impl Planner<'_> {
     }
 
     /// # Errors
-    /// INVALID_ARGUMENT and UNIMPLEMENTED, naming the group and the replica; when it is applied the device's refusal.
-    pub(super) fn multicast(&mut self, entry: &MulticastGroupEntry) -> Checked {
-        let id = entry.multicast_group_id;
-        let replicas = self.replicas(&entry.replicas);
-        let group = MulticastGroup {
-            id,
-            replicas: replicas.at(format_args!("multicast group {id}"))?,
-            metadata: Vec::new(),
-        };
-        let (verb, message) = (self.verb, entry.clone());
-        self.op(work(&entry.replicas), move |target: &mut Target| {
-            let all = target.replication();
-            match verb {
-                Verb::Insert => all.insert_group(group)?,
-                Verb::Modify => all.modify_group(group)?,
-                _ => all.delete_group(id)?,
+    /// INVALID_ARGUMENT and UNIMPLEMENTED, naming the group or session and the replica; when it is applied the device's
+    /// refusal.
+    pub(super) fn replication(&mut self, entry: &PreType) -> Checked {
+        let (verb, (_, id)) = (self.verb, id_of(entry));
+        match entry {
+            PreType::MulticastGroupEntry(given) => {
+                let replicas = self.replicas(&given.replicas);
+                let group = MulticastGroup {
+                    id,
+                    replicas: replicas.at(format_args!("multicast group {id}"))?,
+                    metadata: Vec::new(),
+                };
+                self.put(entry, given.replicas.len(), move |all| match verb {
+                    Verb::Insert => all.insert_group(group),
+                    Verb::Modify => all.modify_group(group),
+                    _ => all.delete_group(id),
+                })
             }
-            let before = match verb {
-                Verb::Delete => target.soft.multicast.remove(&id),
-                _ => target.soft.multicast.insert(id, message),
-            };
-            target.discard(before);
-            Ok(())
-        })
+            PreType::CloneSessionEntry(given) => {
+                in_range("clone session id", id, 1..=MAX_SESSION)?;
+                let session = self.session(given).at(format_args!("clone session {id}"))?;
+                self.put(entry, given.replicas.len(), move |all| match verb {
+                    Verb::Insert => all.insert_session(session),
+                    Verb::Modify => all.modify_session(session),
+                    _ => all.delete_session(id),
+                })
+            }
+        }
     }
 
-    /// # Errors
-    /// INVALID_ARGUMENT and UNIMPLEMENTED, naming the session and the replica; when it is applied the device's refusal.
-    pub(super) fn clone_session(&mut self, entry: &CloneSessionEntry) -> Checked {
-        let id = in_range("clone session id", entry.session_id, 1..=MAX_SESSION)?;
-        let session = self.session(entry).at(format_args!("clone session {id}"))?;
-        let (verb, message) = (self.verb, entry.clone());
-        self.op(work(&entry.replicas), move |target: &mut Target| {
-            let all = target.replication();
-            match verb {
-                Verb::Insert => all.insert_session(session)?,
-                Verb::Modify => all.modify_session(session)?,
-                _ => all.delete_session(id)?,
-            }
-            let before = match verb {
-                Verb::Delete => target.soft.clones.remove(&id),
-                _ => target.soft.clones.insert(id, message),
+    /// Changes the device's own, and keeps what the client wrote.
+    fn put(
+        &mut self,
+        entry: &PreType,
+        replicas: usize,
+        change: impl FnOnce(&mut Replication) -> Checked + Send + 'static,
+    ) -> Checked {
+        let (id, message) = (id_of(entry), entry.clone());
+        let is_gone = self.verb == Verb::Delete;
+        self.op(1 + replicas / 16, move |target: &mut Target| {
+            change(target.replication())?;
+            let before = match is_gone {
+                true => target.soft.replication.remove(&id),
+                false => target.soft.replication.insert(id, message),
             };
             target.discard(before);
             Ok(())
@@ -111,6 +114,10 @@ impl Planner<'_> {
     }
 }
 
-fn work(replicas: &[p4rt::Replica]) -> usize {
-    1 + replicas.len() / 16
+/// Is it a clone session, and which?
+pub fn id_of(entry: &PreType) -> (bool, u32) {
+    match entry {
+        PreType::MulticastGroupEntry(group) => (false, group.multicast_group_id),
+        PreType::CloneSessionEntry(session) => (true, session.session_id),
+    }
 }

@@ -77,7 +77,7 @@ pub fn live_groups(soft: &Soft, is_wanted: impl Fn(u32) -> bool) -> Vec<Live> {
 }
 
 /// Puts them into the pipeline.
-pub fn follow(pipeline: &mut Pipeline, groups: Vec<Live>) {
+pub fn follow(pipeline: &mut Pipeline, groups: impl IntoIterator<Item = Live>) {
     for (profile, group, live) in groups {
         if let Err(error) = pipeline.profile_mut(profile).modify_group(group, &live) {
             tracing::warn!(%error, group, "a group could not follow its watched ports");

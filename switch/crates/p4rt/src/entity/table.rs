@@ -91,7 +91,7 @@ impl Planner<'_> {
             return self.op_in(id, 1, move |target| content.set_default(id, target));
         };
         let one_shot = content.extra.one_shot.as_ref();
-        let work = 1 + one_shot.map_or(0, OneShot::work);
+        let work = 1 + one_shot.map_or(0, |own| own.work());
         // Members and groups do not stand beside one-shots.
         let is_changed = one_shot.is_none() && content.action.is_some();
         let profile = table.profile.filter(|_| is_changed);
@@ -159,7 +159,7 @@ impl Planner<'_> {
                 EntryAction::Group(check_id("group id", *id)?)
             }
             (Some(Type::ActionProfileActionSet(set)), Some(own)) => {
-                content.extra.one_shot = Some(OneShot::plan(table, own, set)?);
+                content.extra.one_shot = Some(OneShot::plan(table, own, set)?.into());
                 EntryAction::Group(0)
             }
         });
@@ -328,7 +328,7 @@ impl Content {
             }
         }
         if done.is_err() {
-            release(pipeline, soft, entry.cookie);
+            release(pipeline, soft, entry.cookie, true);
         }
         done
     }
@@ -336,40 +336,27 @@ impl Content {
     fn modify(mut self, key: Key, target: &mut Target) -> Checked {
         let now = target.now;
         let (pipeline, soft) = target.parts()?;
-        let (mut old, is_new) = (None, self.action.is_some());
+        let is_new = self.action.is_some();
         let action = match self.action.take() {
-            Some(action) if self.extra.is_empty() && !soft.has_extras() => action,
-            action => {
+            Some(action) => action,
+            None => {
                 let Some((entry, _)) = pipeline.table_get(self.table, &key) else {
                     refuse!(NotFound, "{NO_ENTRY}");
                 };
-                if pipeline.table_schema(self.table).const_entries.is_some() {
+                if pipeline.table(self.table).is_const() {
                     return self.set_direct(pipeline, &key);
                 }
-                old = soft
-                    .extra(entry.cookie)
-                    .cloned()
-                    .map(|extra| (entry.cookie, extra));
-                if action.is_none() {
-                    self.extra.one_shot = old.as_ref().and_then(|(_, e)| e.one_shot.clone());
-                }
-                action.unwrap_or(entry.action)
+                let old = soft.extra(entry.cookie);
+                self.extra.one_shot = old.and_then(|extra| extra.one_shot.clone());
+                entry.action
             }
         };
         let entry = self.entry(key, action, is_new, (pipeline, soft))?;
-        if let Err(error) = pipeline.table_modify(self.table, &entry, now) {
-            match is_new {
-                true => release(pipeline, soft, entry.cookie),
-                false => drop(soft.drop_extra(entry.cookie)),
-            }
-            return Err(error);
-        }
-        match old {
-            Some((cookie, _)) if is_new => release(pipeline, soft, cookie),
-            // Its one-shot, if any, lives on in the new extra.
-            Some((cookie, _)) => drop(soft.drop_extra(cookie)),
-            None => {}
-        }
+        // A one-shot that stays lives on in the new extra.
+        let done = pipeline.table_modify(self.table, &entry, now);
+        let (Ok(unused) | Err(unused)) = done.as_ref().map_err(|_| &entry.cookie);
+        release(pipeline, soft, *unused, is_new);
+        done?;
         self.set_direct(pipeline, &entry.key)
     }
 
@@ -387,18 +374,16 @@ impl Content {
 
 fn delete(table: TableId, key: &Key, target: &mut Target) -> Checked {
     let (pipeline, soft) = target.parts()?;
-    let entry = soft.has_extras().then(|| pipeline.table_get(table, key));
-    pipeline.table_delete(table, key)?;
-    if let Some((entry, _)) = entry.flatten() {
-        release(pipeline, soft, entry.cookie);
-    }
+    let cookie = pipeline.table_delete(table, key)?;
+    release(pipeline, soft, cookie, true);
     Ok(())
 }
 
-/// Forgets an entry's extra, and the hidden group and members of a one-shot.
-fn release(pipeline: &mut Pipeline, soft: &mut Soft, cookie: u64) {
+/// Forgets an entry's extra; with its one-shot the hidden group and members of that.
+fn release(pipeline: &mut Pipeline, soft: &mut Soft, cookie: u64, with_one_shot: bool) {
     let extra = soft.drop_extra(cookie);
-    if let Some(one_shot) = extra.as_ref().and_then(|extra| extra.one_shot.as_ref()) {
+    let one_shot = extra.as_ref().and_then(|extra| extra.one_shot.as_ref());
+    if let Some(one_shot) = one_shot.filter(|_| with_one_shot) {
         one_shot.remove(pipeline, soft);
     }
 }

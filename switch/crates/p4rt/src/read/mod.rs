@@ -22,7 +22,7 @@ use tonic::Status;
 use crate::config::{Context, Loaded, State};
 use crate::entity::array::check_colours;
 use crate::entity::table_read::Wanted;
-use crate::entity::{action, no_externs};
+use crate::entity::{action, no_externs, pre};
 use crate::error::{batch_status, refuse, short, MetadataRoom, Refusal};
 use crate::proto::p4rt::digest_entry::Config;
 use crate::proto::p4rt::entity::Entity as Kind;
@@ -243,7 +243,18 @@ impl Reader {
                 let encode = |_, group: &Group| Kind::ActionProfileGroup(group.message.clone());
                 self.stored(|soft| &soft.groups, wanted, encode).await
             }
-            Kind::PacketReplicationEngineEntry(e) => self.replication(e).await,
+            Kind::PacketReplicationEngineEntry(e) => {
+                // Unset means both kinds.
+                let asked = e.r#type.as_ref().map(pre::id_of);
+                let wanted = |(kind, id): (bool, u32)| {
+                    asked.is_none_or(|(of, one)| of == kind && wild(one, id))
+                };
+                let encode = |_, e: &PreType| {
+                    let r#type = Some(e.clone());
+                    Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type })
+                };
+                self.stored(|soft| &soft.replication, wanted, encode).await
+            }
             Kind::ValueSetEntry(e) => {
                 for set in binding.value_sets.wanted(e.value_set_id)? {
                     let members = self.context()?.soft.value_sets.get(&set.id).cloned();
@@ -303,25 +314,6 @@ impl Reader {
             }
         }
         Ok(())
-    }
-
-    async fn replication(&mut self, request: &PacketReplicationEngineEntry) -> Result<(), Stop> {
-        // Unset means both kinds.
-        let (group, session) = match &request.r#type {
-            None => (Some(0), Some(0)),
-            Some(PreType::MulticastGroupEntry(e)) => (Some(e.multicast_group_id), None),
-            Some(PreType::CloneSessionEntry(e)) => (None, Some(e.session_id)),
-        };
-        let entry = |entry| {
-            let r#type = Some(entry);
-            Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type })
-        };
-        let encode = |_, e: &MulticastGroupEntry| entry(PreType::MulticastGroupEntry(e.clone()));
-        let wanted = |id| group.is_some_and(|group| wild(group, id));
-        self.stored(|soft| &soft.multicast, wanted, encode).await?;
-        let encode = |_, e: &CloneSessionEntry| entry(PreType::CloneSessionEntry(e.clone()));
-        let wanted = |id| session.is_some_and(|session| wild(session, id));
-        self.stored(|soft| &soft.clones, wanted, encode).await
     }
 
     /// What the server itself remembers, in pieces: those of `all` that are wanted.

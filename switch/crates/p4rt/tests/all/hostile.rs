@@ -440,7 +440,7 @@ async fn packet_ins_wait_for_no_write() {
         device_id: DEVICE_ID,
         election_id: id(primary.election_id),
         updates: entries
-            .map(|entry| update(Verb::Insert, Kind::TableEntry(entry)))
+            .map(|entry| encoded(&update(Verb::Insert, Kind::TableEntry(entry))))
             .collect(),
         ..WriteRequest::default()
     };

@@ -355,4 +355,14 @@ async fn errors_are_keys_and_entries_are_there_at_the_start() {
         ..Default::default()
     });
     assert_eq!(a.read(vec![table]).await.unwrap(), [by_value]);
+    // What the program put there can be changed, also when an entry somewhere carries something for its client.
+    let mut marked = forward("by_kind", exact(1, &[4]), 3, 0);
+    if let Kind::TableEntry(entry) = &mut marked {
+        entry.metadata = vec![7].into();
+    }
+    a.insert(marked).await.unwrap();
+    let changed = forward("by_kind", exact(1, &[2]), 4, 0);
+    a.modify(changed).await.unwrap();
+    switch.receive(1, vec![2, 0, 0, 0, 7]).await;
+    assert_eq!(switch.sent().await.0, 4);
 }

@@ -67,7 +67,7 @@ impl Bench {
 
     fn write(&mut self, updates: Vec<Update>) -> Result<(), Status> {
         let request = WriteRequest {
-            updates,
+            updates: updates.iter().map(encoded).collect(),
             ..Default::default()
         };
         self.local.write(&mut self.device, self.now, request)

@@ -36,6 +36,11 @@ pub const DEVICE_ID: u64 = 7;
 /// Every wait ends after this.
 pub const LIMIT: Duration = Duration::from_secs(20);
 
+/// As a Write has it.
+pub fn encoded(update: &Update) -> bytes::Bytes {
+    update.encode_to_vec().into()
+}
+
 /// Waits with a time limit.
 pub async fn soon<F: std::future::Future>(what: &str, future: F) -> F::Output {
     tokio::time::timeout(LIMIT, future)
@@ -321,7 +326,7 @@ impl Session {
             device_id: DEVICE_ID,
             election_id: id(self.election_id),
             role: self.role.clone(),
-            updates,
+            updates: updates.iter().map(encoded).collect(),
             ..Default::default()
         };
         soon("the write", self.client.write(request))

@@ -81,18 +81,18 @@ impl Table {
     }
 
     /// Replaces action, time-out and cookie; counters and meter stay, the time-out starts anew. Returns what the entry
-    /// did before.
+    /// did before, and its cookie.
     pub(crate) fn modify<K: AsKey>(
         &mut self,
         entry: &Entry<K>,
         word: ActionWord,
         args: &[u64],
         now: Nanos,
-    ) -> ControlResult<ActionWord> {
+    ) -> ControlResult<(ActionWord, u64)> {
         self.check_mutable()?;
         let at = self.require(&entry.key)?;
         self.check_timeout(entry.idle_timeout)?;
-        let before = self.records.action(at);
+        let before = (self.records.action(at), self.records.cold(at).cookie);
         self.records.set_action(at, word, args);
         self.records.set_last_hit(at, now);
         let old_timeout = self.records.cold(at).idle_timeout;
@@ -100,11 +100,12 @@ impl Table {
         Ok(before)
     }
 
-    /// Deletes an entry and returns what it did.
-    pub(crate) fn delete(&mut self, key: &impl AsKey) -> ControlResult<ActionWord> {
+    /// Deletes an entry and returns what it did, and its cookie.
+    pub(crate) fn delete(&mut self, key: &impl AsKey) -> ControlResult<(ActionWord, u64)> {
         self.check_mutable()?;
         let at = self.require(key)?;
-        Ok(self.delete_at(at))
+        let cookie = self.records.cold(at).cookie;
+        Ok((self.delete_at(at), cookie))
     }
 
     /// Deletes all entries and calls `forget` with what each did.

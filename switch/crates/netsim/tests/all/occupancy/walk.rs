@@ -337,7 +337,7 @@ fn write(
     let no_key = key.matches.is_empty();
     let written = match call {
         call if no_key => pipeline.table_mut(id).set_default(call.as_ref()),
-        None => pipeline.table_delete(id, &key),
+        None => pipeline.table_delete(id, &key).map(drop),
         Some(call) => {
             let entry = Entry {
                 key,
@@ -347,7 +347,7 @@ fn write(
             };
             match pipeline.table_insert(id, &entry, 0) {
                 Err(e) if e.kind == ErrorKind::AlreadyExists => {
-                    pipeline.table_modify(id, &entry, 0)
+                    pipeline.table_modify(id, &entry, 0).map(drop)
                 }
                 other => other,
             }
