@@ -318,7 +318,7 @@ fn reno_beside_vegas_and_another_seed() {
 /// How far the machine runs ahead changes nothing: not an instant of a frame, not a byte of it, nor what the programs wrote.
 #[test]
 fn lookahead_changes_nothing() {
-    let senders = ["fl_reno", "fl_vegas"];
+    let senders = ["fl_reno", "bbr"]; // the second draws random numbers
     let Some(ahead) = experiment(&senders, 10, 1) else {
         return;
     };
