@@ -35,7 +35,7 @@ FAST_S = 10.0
 def two_flows() -> Scenario:
     """Reno and Vegas at 2 Mbit/s behind Qthresh, real hosts."""
     points = expand(load("qthresh-table2"), Selection(runtime="kernel"))
-    chosen = next(point for point in points if point.point == "2M-2ms/threshold=9")
+    chosen = next(point for point in points if point.point == "2M-2ms/threshold=8")
     return replace(chosen, duration_s=LONG_S, warmup_s=10.0, series=False)
 
 

@@ -157,6 +157,7 @@ def sender_files() -> Iterator[tuple[str, str]]:
         ("programs.h", "programs.h"),
         ("programs.c", "programs.c"),
         ("sink.c", "sink.c"),
+        ("frames.c", "frames.c"),
     ):
         yield path, (OURS / name).read_text()
     for header in LIBBPF_HEADERS:
@@ -174,7 +175,7 @@ def sender_files() -> Iterator[tuple[str, str]]:
         yield f"{name}.c", "\n".join([*lines, '#include "bpf/sender.bpf.c"', REGISTER])
         names.append(f"{name}.o")
     includes = "ccflags-y := -I$(src) -I$(src)/bpf -I$(src)/cc -I$(src)/include -Wno-unused"  # a header of the user's own includes "tcp.h"
-    yield "Makefile", f"{includes}\nobj-y := programs.o sink.o {' '.join(names)}\n"
+    yield "Makefile", f"{includes}\nobj-y := programs.o sink.o frames.o {' '.join(names)}\n"
 
 
 def write_senders() -> None:

@@ -69,9 +69,9 @@ pub(crate) fn simulation(config: &Config) -> Result<Simulation, ConfigError> {
     let machine = match &config.machine {
         Some(settings) if !real.is_empty() => {
             let entity = fabric.add_actor(Actor::Machine);
-            let uplinks = real.iter().map(|host| hosts.hosts[*host].uplink);
-            let uplinks = uplinks.collect();
-            let boxed = Box::new(RealHosts::start(config, settings, entity, uplinks)?);
+            let uplink = |host: usize| hosts.hosts[host].uplink;
+            let real = RealHosts::start(config, settings, entity, &fabric, uplink)?;
+            let boxed = Box::new(real);
             fabric.calendar.set(entity, boxed.next_event());
             Some(boxed)
         }

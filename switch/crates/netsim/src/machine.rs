@@ -2,6 +2,17 @@
 //! Real hosts: namespaces of a User-mode Linux (`uml`) that acts in the calendar as every other entity.
 //!
 //! The machine boots before the experiment: its clock shows `BOOT_NS` at instant 0.
+//!
+//! In its turn it runs ahead of the network. How far, follows from the links that end at its hosts (`RealHosts::turn`; the promises
+//! are those of [`uml::Machine::run`]):
+//!
+//! - a frame that is on the medium of such a link has its instant already: the machine gets it before its turn;
+//! - any other frame enters such a link at the network's next event at the earliest, and arrives the link's least delay later: so
+//!   far `until` reaches. It ends before a change of the links, a sample (what the guest has written is read then), and the end;
+//! - a frame of the machine's own passes the link of its host, and one to a host: the sum of their least delays is the `lookahead`.
+//!
+//! What the machine sends enters the network at its instants, as one of its events (`sent`). A link without delay leaves no lookahead:
+//! the machine runs up to the next event of the network, and its turn ends with the instant of its first frame.
 
 use crate::calendar::EntityId;
 use crate::config::{App, Config, FlowConfig, MachineConfig};
@@ -10,11 +21,12 @@ use crate::host::Host;
 use crate::results::Transfer;
 use crate::samples::{self, RealFlow, Samples};
 use device::Nanos;
-use fabric::Fabric;
+use fabric::{Actor, Fabric, FrameId, Sink};
+use std::collections::VecDeque;
 use std::path::Path;
 use std::time::Duration;
 use uml::plan::{self, Plan};
-use uml::{Machine, MachineError, Network, Options};
+use uml::{Machine, MachineError, Options};
 
 /// So long, by its own clock, the machine has to boot and set its hosts up.
 const BOOT_NS: Nanos = 5_000_000_000;
@@ -37,48 +49,29 @@ fn is_real(config: &Config, place: usize) -> bool {
     host.is_some_and(|host| host.linux.is_some())
 }
 
+/// A host's interface: the host, and the wires that it sends into and receives from.
+struct Interface {
+    host: usize,
+    uplink: u32,
+    downlink: u32,
+}
+
 pub(crate) struct RealHosts {
     machine: Machine,
     entity: EntityId,
-    /// By interface: the host, and the wire that it sends into.
-    hosts: Vec<usize>,
-    uplinks: Vec<u32>,
+    interfaces: Vec<Interface>,
+    /// Entities that end a turn: changes and samples.
+    limits: Vec<EntityId>,
+    /// What the machine has sent at instants that the network has not reached: instant, interface.
+    sent: VecDeque<(Nanos, usize, FrameId)>,
+    /// The machine has run until then and got what was due; that many of these frames are still on the wires.
+    given_until: Nanos,
+    given: usize,
+    /// For the next turn: instant, interface, frame.
+    arrivals: Vec<(Nanos, usize, FrameId)>,
     folder: std::path::PathBuf,
     failure: Option<String>,
     samples: Samples,
-}
-
-/// While it boots there is no network.
-struct Unplugged;
-
-impl Network for Unplugged {
-    fn transmit(&mut self, _: Nanos, _: usize, _: &[u8]) {}
-
-    fn next_event(&mut self) -> Option<Nanos> {
-        None
-    }
-}
-
-/// The simulated network, as the machine's interfaces see it.
-struct Plugged<'a> {
-    fabric: &'a mut Fabric,
-    nodes: &'a mut [Host],
-    hosts: &'a [usize],
-    uplinks: &'a [u32],
-}
-
-impl Network for Plugged<'_> {
-    fn transmit(&mut self, now: Nanos, interface: usize, frame: &[u8]) {
-        self.nodes[self.hosts[interface]].counts.tx_packets += 1;
-        let id = self.fabric.frames.copy_of(frame);
-        let now = now.saturating_sub(BOOT_NS);
-        self.fabric.transmit(now, self.uplinks[interface], id);
-    }
-
-    fn next_event(&mut self) -> Option<Nanos> {
-        let next = self.fabric.calendar.peek();
-        next.map(|(at, _)| at.saturating_add(BOOT_NS))
-    }
 }
 
 impl RealHosts {
@@ -87,7 +80,8 @@ impl RealHosts {
         config: &Config,
         settings: &MachineConfig,
         entity: EntityId,
-        uplinks: Vec<u32>,
+        fabric: &Fabric,
+        uplink: impl Fn(usize) -> u32,
     ) -> Result<RealHosts, ConfigError> {
         let hosts = real_hosts(config);
         let fault = |error: &dyn std::fmt::Display| ConfigError::new("machine", error.to_string());
@@ -114,14 +108,28 @@ impl RealHosts {
             patience: Duration::from_secs(settings.patience_s),
         };
         let mut machine = Machine::start(&options).map_err(|e| fault(&e))?;
-        machine
-            .boot(BOOT_NS, &mut Unplugged)
-            .map_err(|e| fault(&e))?;
+        machine.boot(BOOT_NS).map_err(|e| fault(&e))?;
+        let ends_at = |number: usize| {
+            let to =
+                |wire: &fabric::Wire| matches!(wire.to, Sink::Interface(i) if i as usize == number);
+            fabric.wires.iter().position(to)
+        };
+        let interface = |(number, &host): (usize, &usize)| Interface {
+            host,
+            uplink: uplink(host),
+            downlink: ends_at(number).unwrap_or_default() as u32,
+        };
+        let actors = (0..).zip(&fabric.actors);
+        let limits = actors.filter(|(_, actor)| matches!(actor, Actor::Changes | Actor::Sampler));
         let real = RealHosts {
             machine,
             entity,
-            hosts,
-            uplinks,
+            interfaces: hosts.iter().enumerate().map(interface).collect(),
+            limits: limits.map(|(entity, _)| entity).collect(),
+            sent: VecDeque::new(),
+            given_until: 0,
+            given: 0,
+            arrivals: Vec::new(),
             folder,
             failure: None,
             samples: Samples::new(config, |place| is_real(config, place)),
@@ -132,17 +140,19 @@ impl RealHosts {
         }
     }
 
-    /// When the machine wants to run, as an instant of the experiment.
+    /// When the machine is due: it wants to run, or a frame of it enters the network.
     pub(crate) fn next_event(&self) -> Option<Nanos> {
         if self.failure.is_some() {
             return None;
         }
-        let next = self.machine.next_event().ok().flatten()?;
-        Some(next.saturating_sub(BOOT_NS))
+        let wants = self.machine.next_event().ok().flatten();
+        let wants = wants.map(|at| at.saturating_sub(BOOT_NS));
+        let sent = self.sent.front().map(|(at, ..)| *at);
+        wants.into_iter().chain(sent).min()
     }
 
     /// The machine is due.
-    pub(crate) fn run(
+    pub(crate) fn act(
         &mut self,
         now: Nanos,
         until: Nanos,
@@ -151,30 +161,93 @@ impl RealHosts {
     ) {
         // Not its own instant, but those of the others limit it.
         fabric.calendar.set_after_action(self.entity, None);
-        let last = until.saturating_add(BOOT_NS).saturating_add(1);
-        let mut network = Plugged {
-            fabric,
-            nodes,
-            hosts: &self.hosts,
-            uplinks: &self.uplinks,
-        };
-        let done = self.machine.run(now + BOOT_NS, last, &mut network);
-        self.look(done);
+        if self.sent.is_empty() {
+            let done = self.turn(now, until, fabric);
+            self.look(done);
+        }
+        while let Some(&(at, interface, frame)) = self.sent.front().filter(|(at, ..)| *at <= now) {
+            self.sent.pop_front();
+            let interface = &self.interfaces[interface];
+            nodes[interface.host].counts.tx_packets += 1;
+            fabric.transmit(at, interface.uplink, frame);
+        }
         let next = self.next_event();
         fabric.calendar.set_after_action(self.entity, next);
     }
 
-    /// A frame arrives at `now`; `reschedule` follows.
+    /// A turn of the machine, as long as the network leaves it alone (see the module).
+    fn turn(&mut self, now: Nanos, until: Nanos, fabric: &mut Fabric) -> Result<(), MachineError> {
+        let next = fabric.calendar.peek().map_or(Nanos::MAX, |(at, _)| at);
+        let link = |wire: u32| &fabric.wires[wire as usize].link;
+        let downlinks = self.interfaces.iter().map(|each| link(each.downlink));
+        let known = downlinks.clone().map(|link| link.known_until(next));
+        let limits = self.limits.iter();
+        let limits = limits.filter_map(|entity| fabric.calendar.due(*entity));
+        let end = until.saturating_add(1);
+        let until = known.chain(limits).min().map_or(end, |at| at.min(end));
+
+        let to_host = downlinks.map(|link| link.least_delay()).min();
+        let round_trip = self.interfaces.iter().map(|each| {
+            let first = link(each.uplink).least_delay();
+            match fabric.wires[each.uplink as usize].to {
+                Sink::Interface(_) => first,
+                _ => first + to_host.unwrap_or_default(),
+            }
+        });
+        let lookahead = round_trip.min().unwrap_or_default();
+
+        self.arrivals.clear();
+        for (number, interface) in self.interfaces.iter().enumerate() {
+            let due = link(interface.downlink).arrivals_before(until);
+            let due = due.filter(|(at, _)| *at >= self.given_until);
+            let due = due.map(|(at, frame)| (at, number, *frame));
+            self.arrivals.extend(due);
+        }
+        // By interface among equals, and as they are on the wire.
+        self.arrivals.sort_by_key(|(at, ..)| *at);
+        let mut until = until;
+        for &(at, number, frame) in &self.arrivals {
+            if !self.machine.has_room()? {
+                until = at;
+                break;
+            }
+            let frame = fabric.frames.get(frame).as_ref();
+            self.machine.deliver(at + BOOT_NS, number, frame)?;
+        }
+        let (from, limit) = (now + BOOT_NS, until.saturating_add(BOOT_NS));
+        let end = self
+            .machine
+            .run(from, limit, lookahead, |at, interface, frame| {
+                let frame = fabric.frames.copy_of(frame);
+                let at = at.saturating_sub(BOOT_NS);
+                self.sent.push_back((at, interface, frame));
+            })?;
+        let end = end.saturating_sub(BOOT_NS);
+        self.given += self.arrivals.partition_point(|(at, ..)| *at < end);
+        self.given_until = self.given_until.max(end);
+        Ok(())
+    }
+
+    /// A frame has left the wire to an interface; `reschedule` follows.
     pub(crate) fn deliver(&mut self, now: Nanos, interface: u32, frame: &[u8], nodes: &mut [Host]) {
-        let counts = &mut nodes[self.hosts[interface as usize]].counts;
+        let counts = &mut nodes[self.interfaces[interface as usize].host].counts;
         counts.rx_packets += 1;
         counts.accepted_packets += 1;
+        if now < self.given_until && self.given > 0 {
+            self.given -= 1;
+            return;
+        }
         if self.failure.is_some() {
             return;
         }
         let now = now + BOOT_NS;
         let done = self.machine.deliver(now, interface as usize, frame);
         self.look(done);
+    }
+
+    /// So far the machine has run.
+    pub(crate) fn given_until(&self) -> Nanos {
+        self.given_until
     }
 
     /// Frames have arrived: the machine is due now.

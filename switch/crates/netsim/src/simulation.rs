@@ -132,7 +132,7 @@ impl Simulation {
             Actor::Timer(slot) => self.hosts.on_timer(self.now, slot, &mut self.fabric),
             Actor::Machine => {
                 if let Some(machine) = &mut self.machine {
-                    machine.run(self.now, until, &mut self.fabric, &mut self.hosts.hosts);
+                    machine.act(self.now, until, &mut self.fabric, &mut self.hosts.hosts);
                 }
             }
             Actor::Changes => self.change(),
@@ -268,7 +268,7 @@ impl Simulation {
         direction: Direction,
         settings: &LinkSettings,
     ) -> Result<(), RequestError> {
-        let wires = self.wires(link, direction)?;
+        let wires = self.changeable_wires(link, direction)?;
         let invalid = |e| RequestError::Invalid(format!("link \"{link}\": {e}"));
         let changed = wires.into_iter().map(|wire| {
             let before = self.fabric.wires[wire as usize].link.options();
@@ -378,11 +378,23 @@ impl Simulation {
         direction: Direction,
         change: impl Fn(&mut Link<FrameId>, Nanos),
     ) -> Result<(), RequestError> {
-        for wire in self.wires(link, direction)? {
+        for wire in self.changeable_wires(link, direction)? {
             change(&mut self.fabric.wires[wire as usize].link, self.now);
             self.fabric.refresh_wire(wire);
         }
         Ok(())
+    }
+
+    /// The real hosts have got what is due on their links before they run: nothing changes below their feet.
+    fn changeable_wires(&self, link: &str, direction: Direction) -> Result<Vec<u32>, RequestError> {
+        let given_until = self.machine.as_ref().map_or(0, |real| real.given_until());
+        if given_until > self.now + 1 {
+            let (now, first) = (self.now, given_until - 1);
+            return Err(RequestError::Invalid(format!(
+                "link \"{link}\" cannot change at {now} ns: the real hosts run ahead; run the simulation until {first} ns first"
+            )));
+        }
+        self.wires(link, direction)
     }
 
     fn wires(&self, link: &str, direction: Direction) -> Result<Vec<u32>, RequestError> {

@@ -2,8 +2,7 @@
 //! Time travel as Linux defines it in `include/uapi/linux/um_timetravel.h`: messages, and the memory of shared-memory scheduling.
 //!
 //! We are client 0, but the guest never sees anybody else's turn: its requests come through memory, never as messages, and it runs
-//! only between RUN and WAIT. By `hosts/kernel/fairlane.patch` its turn ends with the instant at which it sends a frame, and a RUN
-//! with a sequence number says that there are frames for it.
+//! only between RUN and WAIT. Behind the clients lie the frames (`frames`).
 
 use crate::error::{system, MachineError};
 use crate::memory::Memory;
@@ -52,7 +51,8 @@ const SHARED_VERSION: u32 = 2;
 const WANTS_TO_RUN: u32 = 1;
 const GUEST: u16 = 1;
 const GUEST_START: usize = field::CLIENTS + GUEST as usize * field::CLIENT_BYTES;
-const SHARED_BYTES: usize = field::CLIENTS + 2 * field::CLIENT_BYTES;
+/// Where the memory is the frames'.
+pub(crate) const CLIENTS_END: usize = field::CLIENTS + 2 * field::CLIENT_BYTES;
 
 /// What a message from the guest asks of us.
 pub(crate) enum Asked {
@@ -67,21 +67,22 @@ pub(crate) enum Asked {
 /// The calendar's end of the time socket, and the shared memory.
 pub(crate) struct Calendar {
     pub(crate) socket: OwnedFd,
-    file: OwnedFd,
+    pub(crate) file: OwnedFd,
     shared: Memory,
 }
 
 impl Calendar {
-    /// For a guest that has just connected; it runs from instant 0 on.
-    pub(crate) fn new(socket: OwnedFd) -> Result<Calendar, MachineError> {
+    /// For a guest that has just connected; it runs from instant 0 on. The memory has so many bytes more behind the clients.
+    pub(crate) fn new(socket: OwnedFd, more_bytes: usize) -> Result<Calendar, MachineError> {
         set_socket_timeout(&socket, Timeout::Recv, Some(TURN))
             .map_err(system("setting up the time socket"))?;
         let file = memfd_create("fairlane-time", MemfdFlags::CLOEXEC)
             .map_err(system("memory for the calendar"))?;
-        ftruncate(&file, SHARED_BYTES as u64).map_err(system("memory for the calendar"))?;
-        let shared = Memory::map(&file, SHARED_BYTES)?;
+        let len = CLIENTS_END + more_bytes;
+        ftruncate(&file, len as u64).map_err(system("memory for the calendar"))?;
+        let shared = Memory::map(&file, CLIENTS_END)?;
         shared.write(field::VERSION, &SHARED_VERSION.to_le_bytes())?;
-        shared.write(field::LEN, &(SHARED_BYTES as u32).to_le_bytes())?;
+        shared.write(field::LEN, &(len as u32).to_le_bytes())?;
         shared.write(field::FREE_UNTIL, &NEVER.to_le_bytes())?;
         shared.write(field::RUNNING_ID, &GUEST.to_le_bytes())?;
         shared.write(field::MAX_CLIENTS, &2u16.to_le_bytes())?;
@@ -106,22 +107,22 @@ impl Calendar {
         }
     }
 
-    /// It is the guest's turn, from `now` on, before `free_until`; `has_frames`: it looks into its queues first.
-    pub(crate) fn give_turn(
-        &self,
-        now: Nanos,
-        free_until: Nanos,
-        has_frames: bool,
-    ) -> Result<(), MachineError> {
+    /// It is the guest's turn, from `now` on, before `free_until`.
+    pub(crate) fn give_turn(&self, now: Nanos, free_until: Nanos) -> Result<(), MachineError> {
         self.shared.write(field::CURRENT_TIME, &now.to_le_bytes())?;
         self.limit(free_until)?;
-        self.send(op::RUN, has_frames.into(), now, &[])
+        self.send(op::RUN, 0, now, &[])
     }
 
     /// The guest must stop before `instant`.
     pub(crate) fn limit(&self, instant: Nanos) -> Result<(), MachineError> {
         self.shared
             .publish(field::FREE_UNTIL, &instant.to_le_bytes())
+    }
+
+    /// What the last turn reached: all that is due before has been done.
+    pub(crate) fn reached(&self) -> Result<Nanos, MachineError> {
+        self.shared.u64(field::FREE_UNTIL)
     }
 
     /// Waits a moment for a message, and answers it.

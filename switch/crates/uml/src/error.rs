@@ -37,6 +37,9 @@ pub enum MachineError {
     /// The kernel said something that the protocol does not allow.
     #[error("the kernel broke the protocol: {0}")]
     Protocol(String),
+    /// The network took less time than the turn's lookahead said.
+    #[error("a frame arrives at {at_ns} ns, in the past of a host: the machine has run until {reached_ns} ns")]
+    Past { at_ns: Nanos, reached_ns: Nanos },
     /// The operating system refused.
     #[error("{what}: {error}")]
     System {

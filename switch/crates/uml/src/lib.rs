@@ -3,35 +3,32 @@
 //!
 //! ```text
 //!   this process                                                     User-mode Linux
-//!   Machine ── RUN(t, frames?) ─► time socket ─────────────────────► idle loop runs on
+//!   Machine ── RUN(t) ─► time socket ──────────────────────────────► idle loop runs on
 //!      │    ◄─ WAIT ──────────────────────────────────────────────── nothing more to do before free_until
 //!      │       shared memory: the time, free_until, when the guest wants to run
-//!   Network ◄► rings in the guest's memory ◄───────────────────────► virtio-net, set up over vhost-user, a socket an interface
+//!      └──── ◄► frames with their instants, in the shared memory ◄─► interfaces eth0, eth1, …
 //! ```
 //!
 //! Only one of the two runs at a time, so both share a core, and nothing depends on the machine's speed.
 //!
 //! | module | idea |
 //! |---|---|
-//! | `machine` | `Machine`: the process, whose turn it is, and the `Network` between its interfaces |
+//! | `machine` | `Machine`: the process, and whose turn it is |
 //! | `calendar` | time-travel messages and the memory of shared-memory scheduling |
-//! | `interface` | a virtio-net device, set up over vhost-user |
-//! | `ring` | a split virtqueue, the device's side |
+//! | `frames` | frames to and from the interfaces, each with its instant |
 //! | `plan` | what the guest is to do |
 //! | `memory` | memory that is shared with the guest |
 //! | `error` | what went wrong |
 
 mod calendar;
 mod error;
-mod interface;
+mod frames;
 mod machine;
 mod memory;
 pub mod plan;
-mod ring;
 
 pub use error::MachineError;
-pub use interface::InterfaceCounts;
-pub use machine::{interrupt_waits, Machine, Network, Options};
+pub use machine::{interrupt_waits, Machine, Options};
 
 /// Nanoseconds of virtual time.
 pub type Nanos = u64;

@@ -1,9 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `Machine`: the kernel's process, whose turn it is, and what passes between its interfaces and the network.
+//! `Machine`: the kernel's process, and whose turn it is.
+//!
+//! The machine and the network around it are two parts of one simulation that take turns, and neither goes back in time. A turn is
+//! as long as nothing can arrive in it that is not known when it begins: conservative synchronisation with lookahead (Chandy and
+//! Misra 1979, "Distributed simulation"; here one of the two waits, so no null messages are sent). Who gives the turn says
+//!
+//! 1. `until`: no frame arrives before that instant but those that were delivered, and those that answer what the machine sends in
+//!    this turn;
+//! 2. `lookahead`: an answer to a frame that the machine sends at t arrives at t + lookahead at the earliest.
+//!
+//! The kernel itself ends the turn at the first of these two, so whatever it does in its turn, it does with all frames that it would
+//! have got, each at its instant; and what it sends has the instant at which it was sent. So turns change nothing in what happens when.
+//! A lookahead of 0 ends the turn with the instant of the first frame. [`Machine::deliver`] refuses a frame that comes too late.
 
-use crate::calendar::{Asked, Calendar};
+use crate::calendar::{Asked, Calendar, CLIENTS_END};
 use crate::error::{system, MachineError};
-use crate::interface::{Interface, InterfaceCounts};
+use crate::frames::{self, Frames};
 use crate::Nanos;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::fd::OwnedFd;
@@ -11,7 +23,6 @@ use rustix::fs::{statvfs, StatVfsMountFlags};
 use rustix::process::{kill_process_group, pidfd_open, Pid, PidfdFlags, Signal};
 use rustix::thread::{sched_setaffinity, CpuSet};
 use std::fs::File;
-use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -22,7 +33,6 @@ use std::time::{Duration, Instant};
 /// Lines of the console that an error shows.
 const CONSOLE_LINES: usize = 12;
 const TIME_SOCKET: &str = "time";
-const NETWORK_SOCKET: &str = "network";
 const CONSOLE: &str = "console";
 /// So often a wait for the kernel asks whether it is to end.
 const MOMENT: Duration = Duration::from_millis(50);
@@ -58,29 +68,18 @@ pub struct Options {
     pub patience: Duration,
 }
 
-/// What lies between the interfaces.
-pub trait Network {
-    /// A frame left an interface at `now`.
-    fn transmit(&mut self, now: Nanos, interface: usize, frame: &[u8]);
-    /// No event of the network comes before this instant; None: none will come.
-    fn next_event(&mut self) -> Option<Nanos>;
-}
-
 /// A running User-mode Linux; dropped, it is ended.
 pub struct Machine {
     process: Process,
     folder: PathBuf,
     calendar: Calendar,
-    interfaces: Vec<Interface>,
-    macs: Vec<[u8; 6]>,
-    listener: UnixListener,
+    frames: Frames,
     boot_limit: Duration,
     /// While it boots: when it has to be done.
     boot_end: Option<Instant>,
     patience: Duration,
-    now: Nanos,
-    /// Frames wait in the guest's rings since then.
-    frames_at: Option<Nanos>,
+    /// All that the kernel does before, it has done.
+    reached: Nanos,
 }
 
 impl Machine {
@@ -98,7 +97,6 @@ impl Machine {
         }
         let folder = options.folder.clone();
         let time = listen(&folder, TIME_SOCKET)?;
-        let listener = listen(&folder, NETWORK_SOCKET)?;
         let console = File::create(folder.join(CONSOLE)).map_err(system("making the console"))?;
         let errors = console.try_clone().map_err(system("making the console"))?;
         // It ends with this thread, however that ends, and its processes with it.
@@ -117,12 +115,8 @@ impl Machine {
             "uml_dir=.",
             "con=null",
             "con0=null,fd:2",
-            "virtio_net.napi_tx=0",
             &format!("time-travel=ext:1:{TIME_SOCKET}"),
         ]);
-        for _ in &options.macs {
-            command.arg(format!("virtio_uml.device={NETWORK_SOCKET}:1"));
-        }
         command
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
@@ -148,25 +142,19 @@ impl Machine {
             });
         }
         let (socket, _) = time.accept().map_err(system("accepting the kernel"))?;
+        let bytes = frames::memory_bytes(options.macs.len());
+        let calendar = Calendar::new(socket.into(), bytes)?;
         let machine = Machine {
             process,
             folder,
-            calendar: Calendar::new(socket.into())?,
-            interfaces: Vec::new(),
-            macs: options.macs.clone(),
-            listener,
+            frames: Frames::new(&calendar.file, CLIENTS_END, &options.macs)?,
+            calendar,
             boot_limit: options.boot_limit,
             boot_end: Some(boot_end),
             patience: options.patience,
-            now: 0,
-            frames_at: None,
+            reached: 0,
         };
         Ok(machine)
-    }
-
-    /// The present.
-    pub fn now(&self) -> Nanos {
-        self.now
     }
 
     /// When the kernel wants to run; None: never again by itself.
@@ -178,7 +166,7 @@ impl Machine {
             return Ok(None);
         }
         let wants = self.calendar.wants()?;
-        Ok(wants.into_iter().chain(self.frames_at).min())
+        Ok(wants.into_iter().chain(self.frames.first()?).min())
     }
 
     /// How the kernel ended, when it has.
@@ -186,29 +174,27 @@ impl Machine {
         self.process.exit
     }
 
-    /// Counts of an interface, in the order of the options.
-    pub fn counts(&self) -> impl Iterator<Item = InterfaceCounts> + '_ {
-        self.interfaces.iter().map(|interface| interface.counts)
-    }
-
-    /// Lets the kernel boot: it runs from instant 0 until it has nothing to do before `until`.
+    /// Lets the kernel boot: it runs from instant 0 until it has nothing to do before `until`. What it sends goes nowhere.
     ///
     /// # Errors
     /// [`MachineError`].
-    pub fn boot(&mut self, until: Nanos, network: &mut impl Network) -> Result<(), MachineError> {
+    pub fn boot(&mut self, until: Nanos) -> Result<(), MachineError> {
         self.calendar.limit(until)?;
-        self.serve(network)?;
+        self.serve()?;
         while let Some(at) = self.next_event()?.filter(|at| *at < until) {
             if self.boot_end.is_some_and(|end| Instant::now() >= end) {
                 return Err(self.silent());
             }
-            self.run(at, until, network)?;
+            self.run(at, until, until, |_, _, _| {})?;
         }
         self.boot_end = None;
         Ok(())
     }
 
-    /// Lets the kernel run from `now` until it has nothing to do before the network's next event or `until`.
+    /// A turn of the kernel: from `now` on, before `until`, and at most until `lookahead` (at least 1 ns) has passed since the first
+    /// frame that it sends. `sent` gets each frame: instant, interface, bytes. See the module for what the caller promises.
+    ///
+    /// Returns the turn's end: what was delivered to arrive then or later, the kernel has not got, and is to be delivered again.
     ///
     /// # Errors
     /// [`MachineError`].
@@ -216,102 +202,69 @@ impl Machine {
         &mut self,
         now: Nanos,
         until: Nanos,
-        network: &mut impl Network,
-    ) -> Result<(), MachineError> {
-        self.now = now;
-        let limit = network.next_event().map_or(until, |next| next.min(until));
-        let has_frames = self.frames_at.take().is_some();
-        self.calendar.give_turn(now, limit, has_frames)?;
-        self.serve(network)
+        lookahead: Nanos,
+        sent: impl FnMut(Nanos, usize, &[u8]),
+    ) -> Result<Nanos, MachineError> {
+        let no_room = self.frames.begin_turn(lookahead)?;
+        let until = no_room.map_or(until, |at| until.min(at));
+        self.calendar.give_turn(now, until)?;
+        self.serve()?;
+        self.frames.end_turn()?;
+        self.frames.take(sent)?;
+        Ok(self.reached)
     }
 
-    /// A frame arrives at an interface at `now`: the kernel wants to run then.
+    /// A frame arrives at an interface at `at`, not before the frame that was delivered last. It may lie ahead of the next turn's
+    /// begin when there `has_room`.
     ///
     /// # Errors
-    /// [`MachineError`].
+    /// [`MachineError`]; `Past` when the kernel has done already what comes behind it.
     pub fn deliver(
         &mut self,
-        now: Nanos,
+        at: Nanos,
         interface: usize,
         frame: &[u8],
     ) -> Result<(), MachineError> {
-        let interface = self.interfaces.get_mut(interface);
-        let Some(interface) = interface.filter(|_| self.process.exit.is_none()) else {
-            return Ok(()); // not plugged in yet, or halted
-        };
-        self.now = now;
-        if interface.deliver(frame)? {
-            self.frames_at.get_or_insert(now);
+        if self.process.exit.is_some() {
+            return Ok(());
         }
-        Ok(())
+        // A frame may arrive at the very instant with which the turn has ended.
+        if at + 1 < self.reached {
+            let reached_ns = self.reached;
+            return Err(MachineError::Past {
+                at_ns: at,
+                reached_ns,
+            });
+        }
+        self.frames.deliver(at, interface, frame)
+    }
+
+    /// Another frame may be delivered ahead.
+    ///
+    /// # Errors
+    /// [`MachineError`].
+    pub fn has_room(&self) -> Result<bool, MachineError> {
+        self.frames.has_room()
     }
 
     /// Answers the kernel, whose turn it is, until it waits or ends.
-    fn serve(&mut self, network: &mut impl Network) -> Result<(), MachineError> {
+    fn serve(&mut self) -> Result<(), MachineError> {
         loop {
-            let plugging = self.interfaces.len() < self.macs.len();
-            // When its interfaces are set up, they ask for nothing until it halts: the next message is that of the calendar.
-            let is_set_up = !plugging && self.interfaces.iter().all(Interface::is_set_up);
-            let mut asked = Asked::Nothing;
-            if is_set_up {
-                asked = self.calendar.serve()?;
-            }
-            if matches!(asked, Asked::Nothing) {
-                asked = self.serve_all(plugging)?;
-            }
-            match asked {
-                Asked::Nothing => {}
-                Asked::Waits => return self.take_frames(network),
+            match self.calendar.serve()? {
+                Asked::Waits => {
+                    self.reached = self.calendar.reached()?;
+                    return Ok(());
+                }
                 Asked::Ended => return self.ended(),
+                Asked::Nothing => {}
+            }
+            let end = self.boot_end;
+            let end = end.unwrap_or_else(|| Instant::now() + self.patience);
+            let mut events = [PollFd::new(&self.calendar.socket, PollFlags::IN)];
+            if wait(&mut events, end)?.is_none() {
+                return Err(self.silent());
             }
         }
-    }
-
-    /// Waits for a message from the kernel, on any socket, and answers it.
-    fn serve_all(&mut self, plugging: bool) -> Result<Asked, MachineError> {
-        let open = |index: &usize| self.interfaces[*index].is_open;
-        let open: Vec<usize> = (0..self.interfaces.len()).filter(open).collect();
-        let mut events = Vec::with_capacity(open.len() + 2);
-        events.push(PollFd::new(&self.calendar.socket, PollFlags::IN));
-        for index in &open {
-            events.push(PollFd::new(&self.interfaces[*index].socket, PollFlags::IN));
-        }
-        if plugging {
-            events.push(PollFd::from_borrowed_fd(
-                self.listener.as_fd(),
-                PollFlags::IN,
-            ));
-        }
-        let end = self.boot_end;
-        let end = end.unwrap_or_else(|| Instant::now() + self.patience);
-        let ready = wait(&mut events, end)?;
-        drop(events);
-        match ready {
-            None => return Err(self.silent()),
-            Some(0) => return self.calendar.serve(),
-            Some(ready) if ready > open.len() => {
-                let (socket, _) = self
-                    .listener
-                    .accept()
-                    .map_err(system("accepting an interface"))?;
-                let mac = self.macs[self.interfaces.len()];
-                self.interfaces.push(Interface::new(socket.into(), mac));
-            }
-            Some(ready) => self.interfaces[open[ready - 1]].serve()?,
-        }
-        Ok(Asked::Nothing)
-    }
-
-    /// What the guest has sent in its turn, all of it at one instant, goes into the network.
-    fn take_frames(&mut self, network: &mut impl Network) -> Result<(), MachineError> {
-        let now = self.calendar.now()?;
-        self.now = now;
-        for (index, interface) in self.interfaces.iter_mut().enumerate() {
-            if interface.drain(|frame| network.transmit(now, index, frame))? {
-                self.frames_at.get_or_insert(now);
-            }
-        }
-        Ok(())
     }
 
     /// The kernel has closed the time socket: it was halted, or died.
@@ -319,11 +272,10 @@ impl Machine {
         let mut events = [PollFd::new(&self.process.ended, PollFlags::IN)];
         wait(&mut events, Instant::now() + LAST_MOMENTS)?;
         let status = self.process.end()?;
-        self.now = self.now.max(self.calendar.now()?);
         match status.success() {
             true => Ok(()),
             false => Err(MachineError::stopped(
-                self.now,
+                self.calendar.now()?,
                 status,
                 console_tail(&self.folder),
             )),

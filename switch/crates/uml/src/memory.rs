@@ -64,10 +64,6 @@ impl Memory {
         Ok(out)
     }
 
-    pub(crate) fn u16(&self, offset: usize) -> Result<u16, MachineError> {
-        self.number(offset).map(u16::from_le_bytes)
-    }
-
     pub(crate) fn u32(&self, offset: usize) -> Result<u32, MachineError> {
         self.number(offset).map(u32::from_le_bytes)
     }

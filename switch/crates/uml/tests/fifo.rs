@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use uml::plan::{Flow, Host, Plan};
-use uml::{Machine, MachineError, Nanos, Network, Options};
+use uml::{Machine, MachineError, Nanos, Options};
 
 const RATE_BPS: u64 = 2_000_000;
 const LIMIT_PACKETS: usize = 50;
@@ -54,21 +54,22 @@ impl Fifo {
         }
     }
 
-    fn pop(&mut self, until: Nanos) -> Option<Frame> {
+    /// The next frame that arrives before `limit`.
+    fn pop(&mut self, limit: Nanos) -> Option<Frame> {
         let due = |queue: &VecDeque<Frame>| queue.front().map(|frame| frame.at);
         let queue = match (due(&self.slow), due(&self.fast)) {
             (Some(slow), Some(fast)) if slow <= fast => &mut self.slow,
             (_, Some(_)) => &mut self.fast,
             _ => &mut self.slow,
         };
-        if queue.front()?.at > until {
+        if queue.front()?.at >= limit {
             return None;
         }
         queue.pop_front()
     }
 }
 
-impl Network for Fifo {
+impl Fifo {
     fn transmit(&mut self, now: Nanos, interface: usize, frame: &[u8]) {
         self.frames += 1;
         self.add_to_hash(&now.to_le_bytes());
@@ -108,25 +109,31 @@ impl Network for Fifo {
     }
 }
 
-/// Lets the machine and the network act, each when it is due, until the machine halts.
-fn run(machine: &mut Machine, network: &mut Fifo, until: Nanos) -> Result<(), MachineError> {
-    machine.boot(START_NS, network)?;
+/// Lets the machine and the network take turns until the machine halts. Whatever it sends arrives `DELAY_NS` later at the earliest;
+/// turns are as if it were `lookahead`.
+fn run(
+    machine: &mut Machine,
+    network: &mut Fifo,
+    until: Nanos,
+    lookahead: Nanos,
+) -> Result<(), MachineError> {
+    machine.boot(START_NS)?;
     while machine.exit().is_none() {
-        let wants = machine.next_event()?;
-        let next = network.next_event();
-        match (wants, next) {
-            (None, None) => panic!("the machine waits for nothing, at {}", machine.now()),
-            (Some(at), next) if next.is_none_or(|next| at < next) => {
-                assert!(at <= until, "the machine wants to go on at {at}");
-                machine.run(at, until, network)?;
-            }
-            (_, next) => {
-                let at = next.expect("the first two cases take the others");
-                while let Some(frame) = network.pop(at) {
-                    machine.deliver(at, frame.to, &frame.bytes)?;
-                }
-            }
+        let next = machine
+            .next_event()?
+            .into_iter()
+            .chain(network.next_event());
+        let Some(next) = next.min() else {
+            panic!("the machine and the network wait for nothing");
+        };
+        assert!(next <= until, "the machine wants to go on at {next}");
+        while let Some(frame) = network.pop(next + lookahead.max(1)) {
+            machine.deliver(frame.at, frame.to, &frame.bytes)?;
         }
+        let limit = network.next_event().map_or(until, |at| at.min(until));
+        machine.run(next, limit, lookahead, |at, interface, frame| {
+            network.transmit(at, interface, frame);
+        })?;
     }
     Ok(())
 }
@@ -194,6 +201,17 @@ struct Outcome {
 }
 
 fn experiment(senders: &[&str], seconds: u64, seed: u64) -> Option<Outcome> {
+    let outcome = try_experiment(senders, seconds, seed, DELAY_NS);
+    outcome.map(Result::unwrap)
+}
+
+/// None: no kernel is built.
+fn try_experiment(
+    senders: &[&str],
+    seconds: u64,
+    seed: u64,
+    lookahead: Nanos,
+) -> Option<Result<Outcome, MachineError>> {
     let (kernel, guest) = (built().join("linux"), built().join("guest"));
     if !kernel.exists() || !guest.exists() {
         eprintln!("SKIPPED: no kernel is built (make kernel)");
@@ -226,11 +244,14 @@ fn experiment(senders: &[&str], seconds: u64, seed: u64) -> Option<Outcome> {
     let mut machine = Machine::start(&options).unwrap();
     let mut network = Fifo::new(hosts);
     let until = START_NS + (seconds + 10) * 1_000_000_000;
-    let done = run(&mut machine, &mut network, until);
+    let done = run(&mut machine, &mut network, until, lookahead);
     let wall = begin.elapsed();
     let failure = std::fs::read_to_string(folder.join("failure")).unwrap_or_default();
     assert_eq!(failure, "");
-    done.unwrap();
+    if let Err(error) = done {
+        std::fs::remove_dir_all(&folder).unwrap();
+        return Some(Err(error));
+    }
     let events = std::fs::read_to_string(folder.join("events")).unwrap();
     let received = senders.iter().map(|sender| {
         let line = format!(" {sender} received ");
@@ -243,23 +264,22 @@ fn experiment(senders: &[&str], seconds: u64, seed: u64) -> Option<Outcome> {
         println!("{sender}: {} kbit/s", bytes * 8 / seconds / 1000);
     }
     println!(
-        "{} frames, {} drops, {:.2} s of wall time, {:.3} ms a frame, hash {:016x}, counts {:?}",
+        "{} frames, {} drops, {:.2} s of wall time, {:.3} ms a frame, hash {:016x}",
         network.frames,
         network.drops,
         wall.as_secs_f64(),
         wall.as_secs_f64() * 1e3 / network.frames as f64,
-        network.hash,
-        machine.counts().collect::<Vec<_>>()
+        network.hash
     );
     std::fs::remove_dir_all(&folder).unwrap();
-    Some(Outcome {
+    Some(Ok(Outcome {
         hash: network.hash,
         frames: network.frames,
         drops: network.drops,
         received,
         events,
         samples,
-    })
+    }))
 }
 
 /// One Reno fills the link, loses packets, and does so twice alike.
@@ -293,6 +313,29 @@ fn reno_beside_vegas_and_another_seed() {
         "{:?}",
         first.received
     );
+}
+
+/// How far the machine runs ahead changes nothing: not an instant of a frame, not a byte of it, nor what the programs wrote.
+#[test]
+fn lookahead_changes_nothing() {
+    let senders = ["fl_reno", "bbr"]; // the second draws random numbers
+    let Some(ahead) = experiment(&senders, 10, 1) else {
+        return;
+    };
+    for lookahead in [0, DELAY_NS / 3] {
+        let other = try_experiment(&senders, 10, 1, lookahead).unwrap();
+        assert!(other.unwrap() == ahead, "{lookahead} ns");
+    }
+}
+
+/// A lookahead that is longer than the links' delay ends the run: a frame would arrive in a host's past.
+#[test]
+fn a_lookahead_that_is_too_long_is_refused() {
+    let Some(outcome) = try_experiment(&["fl_reno"], 2, 1, DELAY_NS + 1_000_000) else {
+        return;
+    };
+    let error = outcome.err().unwrap();
+    assert!(matches!(error, MachineError::Past { .. }), "{error}");
 }
 
 /// Every congestion control that is built in sends, ours and the kernel's own.
@@ -353,7 +396,7 @@ fn a_machine_that_dies_says_why() {
         patience: Duration::from_secs(20),
     };
     let mut machine = Machine::start(&options).unwrap();
-    let error = machine.boot(START_NS, &mut Fifo::new(0)).unwrap_err();
+    let error = machine.boot(START_NS).unwrap_err();
     assert!(
         error.to_string().contains("Requested init /init failed"),
         "{error}"

@@ -73,7 +73,7 @@ fn run(config: &Value, folder: &Folder, seconds: u64) -> (Vec<u64>, Vec<u8>, Sim
     (received, wrote, sim)
 }
 
-/// Linux's own connections pass the P4 program and share the bottleneck, twice with the same bytes.
+/// Linux's own connections pass the P4 program and share the bottleneck, twice with the same bytes. Their links have no delay.
 #[test]
 fn real_hosts_share_the_bottleneck_and_twice_alike() {
     let flows = json!([
@@ -103,6 +103,49 @@ fn real_hosts_share_the_bottleneck_and_twice_alike() {
     let (_, again, sim) = run(&config, &folder, 30);
     assert!(again == wrote);
     assert_eq!(sim.ports(), ports);
+}
+
+/// A machine that runs ahead of the network gets and sends every frame at the instant at which it would if it could not: steps of
+/// 50 us end its turns. Delays of one link are drawn, those of another change, frames are lost, held and lost again.
+#[test]
+fn the_machine_s_lookahead_changes_nothing() {
+    let outcome = |step: u64| {
+        let flows = json!([
+            real_flow("fl_reno", "h1", "h3"),
+            real_flow("fl_vegas", "h2", "h4")
+        ]);
+        let (mut config, folder) = with_machine(&[1, 2, 3, 4], 4, flows)?;
+        let access = [
+            json!({"delay_ns": 1_000_000}),
+            json!({"delay_ns": 2_000_000, "jitter_ns": 500_000, "reorder": true}),
+            json!({"delay_ns": 700_000, "loss": 0.005, "rate_bps": 10_000_000}),
+            json!({"delay_ns": 900_000, "jitter_ns": 100_000}),
+        ];
+        for (link, settings) in access.into_iter().enumerate() {
+            config["links"][link]["a_to_b"] = settings.clone();
+            config["links"][link]["b_to_a"] = settings;
+        }
+        config["changes"] = json!([
+            {"at_ns": SECOND, "link": "h1-s1", "set": {"delay_ns": 10_000}},
+            {"at_ns": 2 * SECOND, "link": "h3-s2", "spike_ns": 40_000_000},
+            {"at_ns": 3 * SECOND, "link": "h2-s1", "outage_ns": 20_000_000}]);
+        config["sample"] = json!({"period_ns": 100_000_000});
+        let mut sim = routed(&config);
+        for instant in (0..=5 * SECOND).step_by(step as usize) {
+            sim.run_until(instant);
+        }
+        assert_eq!(sim.machine_failure(), None);
+        let mut wrote = std::fs::read(folder.0.join("samples")).unwrap();
+        wrote.extend(std::fs::read(folder.0.join("events")).unwrap());
+        let series: Vec<_> = sim.series().map(|(_, column)| column.to_vec()).collect();
+        let sent: u64 = sim.hosts().iter().map(|host| host.tx_packets).sum();
+        assert!(sent > 1000, "{sent}");
+        Some((wrote, sim.links(), sim.ports(), sim.hosts(), series))
+    };
+    let Some(ahead) = outcome(SECOND) else {
+        return;
+    };
+    assert!(outcome(50_000) == Some(ahead));
 }
 
 /// A real sender beside a simulated one: both get something of one queue.

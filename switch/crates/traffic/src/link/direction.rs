@@ -461,18 +461,45 @@ impl<T> Link<T> {
 
     /// The same, where there is more than the next delivery.
     fn next_event_with(&self, delivery: Option<Nanos>) -> Option<Nanos> {
-        // A frame on the line arrives at the end of its service and the least delay at the earliest; one before a
-        // blocked line, from the end of the spike on.
+        let dropped = self.dropped.front().map(|(at, ..)| *at);
+        earlier(earlier(delivery, self.next_from_line()), dropped)
+    }
+
+    /// A frame on the line arrives at the end of its service and the least delay at the earliest; one before a blocked line,
+    /// from the end of the spike on.
+    fn next_from_line(&self) -> Option<Nanos> {
         let leaves = match self.on_line {
             Some(_) => Some(self.line.free_at()),
             None => (!self.queue.is_empty()).then_some(self.blocked_until),
         };
-        let line = leaves.map(|at| self.due(at + self.options.delay_min_ns()));
-        let dropped = self.dropped.front().map(|(at, ..)| *at);
-        let earlier = |a: Option<Nanos>, b: Option<Nanos>| match (a, b) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-        earlier(earlier(delivery, line), dropped)
+        leaves.map(|at| self.due(at + self.options.delay_min_ns()))
+    }
+
+    /// The least delay that a frame can meet, by the settings of now.
+    pub fn least_delay(&self) -> Nanos {
+        self.options.delay_min_ns()
+    }
+
+    /// All that is delivered before this instant is among `arrivals_before` it now, as long as the next frame is offered at
+    /// `offered` at the earliest, and nothing changes the link.
+    pub fn known_until(&self, offered: Nanos) -> Nanos {
+        let overtaking = self.overtaking.peek().map(|flight| self.due(flight.at));
+        let known = earlier(self.next_from_line(), overtaking);
+        let offered = offered.saturating_add(self.least_delay());
+        known.map_or(offered, |known| known.min(offered))
+    }
+
+    /// Frames on the medium that are due before `limit`, at most that of `known_until`, in the order of their delivery.
+    pub fn arrivals_before(&self, limit: Nanos) -> impl Iterator<Item = (Nanos, &T)> {
+        let flights = self.in_order.iter();
+        let due = flights.map(|flight| (self.due(flight.at), &flight.item));
+        due.take_while(move |(at, _)| *at < limit)
+    }
+}
+
+fn earlier(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
     }
 }
