@@ -14,11 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fairlane_lab.results.statistics import CONFIDENCE, Statistic, aggregate, coverage
+from fairlane_lab.results.statistics import Statistic, aggregate
 from rich.console import Console
 from testbed import ROOT
 
 RESULTS = ROOT / "results" / "bench"
+INTERVAL_RUNS = 6
+"""Of fewer the smallest and the largest hold the median with less than 95 % confidence (binomial)."""
 
 
 def git_revision() -> str:
@@ -63,11 +65,10 @@ def row(
 ) -> dict[str, Any]:
     """A line of the table, under the heading `group`: a number, or the middle of several rounds with its 95 % interval.
 
-    It has an interval from 6 rounds on (`aggregate`).
+    It has an interval from `INTERVAL_RUNS` rounds on.
     """
     values = list(measured) if isinstance(measured, Sequence) else [measured]
     of = aggregate(values, statistic)
-    known = of.runs > 1 and coverage(of.runs) >= CONFIDENCE
     aims = {">=": at_least, "<=": at_most, "<": below}
     reached = (
         at_least is None or of.value >= at_least,
@@ -82,8 +83,8 @@ def row(
         "aim": " ".join(f"{sign} {number(aim)}" for sign, aim in aims.items() if aim is not None),
         "ok": all(reached),
         "n": of.runs,
-        "low": of.lo if known else None,
-        "high": of.hi if known else None,
+        "low": of.lo if of.runs >= INTERVAL_RUNS else None,
+        "high": of.hi if of.runs >= INTERVAL_RUNS else None,
     }
 
 

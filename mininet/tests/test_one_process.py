@@ -79,7 +79,7 @@ def test_packets_between_switches_do_not_cross_the_kernel_and_users_find_what_th
     tasks = Path(f"/proc/{processes(INSTANCE)['fairlane-switch network'].pid}/task").iterdir()
     threads = {(task / "comm").read_text().strip(): int(task.name) for task in tasks}
     every, own = os.sched_getaffinity(0), os.sched_getaffinity(threads["packets"])
-    others = every - own if len(every) > 1 else set()
+    others = every - own if len(every) > 1 else every - every
     steering = do(f"{H2} cat /sys/class/net/eth0/queues/rx-0/rps_cpus").strip().replace(",", "")
     assert (int(steering, 16), len(own)) == (sum(1 << cpu for cpu in others), 1)
     before = [frames(name) for name in (f"{S1}-eth1", f"{S1}-eth2", f"{S2}-eth1", f"{S2}-eth2")]
