@@ -92,7 +92,7 @@ def test_no_experiment_is_read_for_their_names(
 
     module = importlib.import_module("fairlane_lab.definition.loading")  # `load` is its function, too
     monkeypatch.setattr(module, "_load_known", load)
-    monkeypatch.setattr(module, "parse_toml", load)
+    monkeypatch.setattr(module, "read_source", load)
     assert len(offered("fairlane lab run ", monkeypatch, capsys)) > 10
 
 

@@ -22,7 +22,9 @@ from fairlane_lab.definition.plots import Plot, Series
 from fairlane_lab.definition.strict import Where, matches
 from fairlane_lab.paths import results_root
 from fairlane_lab.problems import RunFolderError
+from fairlane_lab.results.folder import read_lines
 from fairlane_lab.results.statistics import Spread
+from fairlane_lab.results.store import EVENTS
 from fairlane_lab.results.summary_file import read_summary
 
 _PLOTS, _PAPER = TypeAdapter(list[Plot]), TypeAdapter(list[PaperNumbers])
@@ -172,6 +174,11 @@ class RunFolder:
     def transfers(self) -> pd.DataFrame:
         """One row a finished transfer; without rows when the experiment has none."""
         return self._table("transfers")
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The controller's events of all runs."""
+        return list(read_lines(self.path / f"{self.prefix}{EVENTS}"))
 
     @cached_property
     def series(self) -> pd.DataFrame:
