@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A switch that is killed (-9) is started again at once, at the same addresses. No root."""
+"""A switch that is killed (-9) is started again at once, at the same addresses; switches in one process start together and serve alone."""
 
+import asyncio
 import json
 import os
 import signal
 import socket
 from pathlib import Path
 
+import finsy as fy
 import pytest
 from fairlane_switch.process import ManagedProcess, ProcessFailedError, find_binary
 
@@ -61,3 +63,30 @@ def test_a_network_starts_with_all_its_switches_or_not_at_all(tmp_path: Path) ->
         network = [find_binary("fairlane-switch"), "network", "--config", config, "--control", tmp_path / "n.sock"]
         with pytest.raises(ProcessFailedError, match=f'switch "s2": cannot listen on {taken_address}'):
             ManagedProcess.start(network, ready="fairlane-switch: ready switches=")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="packet sockets need root")
+def test_a_long_write_to_a_switch_of_a_network_ends_though_nobody_wakes_its_loop(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    config = tmp_path / "network.json"
+    arguments = [*map(str, command(tmp_path / "s1.sock", address))][1:]
+    config.write_text(json.dumps({"switches": [{"name": "s1", "arguments": arguments}], "links": []}))
+    network = [find_binary("fairlane-switch"), "network", "--config", config, "--control", tmp_path / "n.sock"]
+    flows = [
+        fy.P4TableEntry(
+            "flow_v4",
+            match=fy.Match(src="10.0.1.1", dst="10.0.2.2", protocol=17, src_port=flow, dst_port=9, vid=0),
+            action=fy.Action("set_flow", flow_id=flow),
+        )
+        for flow in range(10_000)
+    ]
+
+    async def write() -> int:
+        p4info = PROGRAM / "qthresh.p4info.txtpb"
+        async with fy.Switch("s1", address, fy.SwitchOptions(p4info=p4info)) as switch:
+            await switch.insert(flows)
+            return len([entry async for entry in switch.read(fy.P4TableEntry("flow_v4"))])
+
+    with ManagedProcess.start(network, ready="fairlane-switch: ready switches="):
+        assert asyncio.run(asyncio.wait_for(write(), 30)) == len(flows)

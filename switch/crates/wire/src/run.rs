@@ -228,7 +228,7 @@ impl Wire {
             .add(signals, SIGNAL_TOKEN, Interest::Read)?;
         let mut rest = Rest::for_this_thread();
         let mut budget = SpinBudget::new(monotonic_now());
-        let (mut busy, mut batch) = (false, RX_BATCH);
+        let (mut busy, mut calls_wait, mut batch) = (false, false, RX_BATCH);
         self.parts.network.begin(monotonic_now());
         loop {
             let Some(ready) = self.wait(busy, &mut budget, &mut rest)? else {
@@ -255,7 +255,11 @@ impl Wire {
             if ready.woken {
                 self.wake.clear();
                 self.take_commands();
-                busy |= self.run_calls();
+            }
+            // A call may have more pieces than had time: nobody wakes the loop for them.
+            if ready.woken || calls_wait {
+                calls_wait = self.run_calls();
+                busy |= calls_wait;
             }
             self.hand_on_events();
             self.moderation.received(received);
