@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A network interface of this namespace: its name resolved to an index and an MTU.
 
-use super::packet_socket;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixDatagram;
 
 /// A network interface as it was when looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +54,9 @@ impl Interface {
             action,
             source,
         };
-        let socket = packet_socket().map_err(|e| io_error("opening a packet socket", e))?;
+        // Any socket will do, but to close a packet socket takes the kernel tens of milliseconds, in which the caller, mostly
+        // the packet thread, forwards nothing.
+        let socket = UnixDatagram::unbound().map_err(|e| io_error("opening a socket", e))?;
         // SAFETY: all-zero is a valid ifreq; the name fits with its NUL (checked above); each request fills the
         // member of the union that is read after it.
         let (mtu, flags) = unsafe {
