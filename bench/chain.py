@@ -21,6 +21,7 @@ from typing import Any
 
 import finsy as fy
 from fairlane_switch.process import ManagedProcess, find_binary
+from fairlane_topology.interfaces import receive_on
 from summary import Part, measure, print_measured, ratios, row
 from testbed import Bed, bridge, build_pktgen, configure, entries, make_bed, run, set_offloads
 
@@ -163,9 +164,7 @@ def receiver(bed: Bed) -> Generator[str]:
             run("ip", "-n", netns, "link", "set", name, "address", MACS[name], "up")
             run("ip", "-n", netns, "address", "add", f"{address}/16", "dev", name)
             run("ip", "-n", netns, "neigh", "add", peer, "lladdr", MACS[there], "dev", name)
-            mask = sum(1 << cpu for cpu in os.sched_getaffinity(0) - {packet_cpu()})
-            steering = f"echo {mask:x} > /sys/class/net/{name}/queues/rx-0/rps_cpus"
-            run("ip", "netns", "exec", netns, "sh", "-c", steering)
+            run("ip", "netns", "exec", netns, *receive_on(os.sched_getaffinity(0) - {packet_cpu()}, name))
         yield far
     finally:
         run("ip", "netns", "del", far)

@@ -98,12 +98,12 @@ def disable_offloads(interface: str, node: Any = None) -> None:
         raise RuntimeError(f"{interface}: these offloads stay on: {', '.join(on)}")
 
 
-def receive_on(cpus: Collection[int], interface: str, node: Any) -> None:
-    """Let these processors do the receiving at a node's interface (Receive Packet Steering, Linux's networking/scaling.rst).
+def receive_on(cpus: Collection[int], interface: str) -> list[str]:
+    """The command that lets these processors do the receiving at an interface, to be run in its namespace (Receive Packet Steering, Linux's networking/scaling.rst).
 
-    Without it the one that sends into the veth pair does it, which is the packet thread's. Raises RuntimeError as `run`.
+    Without it the one that sends into the veth pair does it, which is the packet thread's. A kernel without steering stays as it is.
     """
     mask = sum(1 << cpu for cpu in cpus)
     words = [f"{mask >> 32 * i & 0xFFFFFFFF:08x}" for i in reversed(range(max(cpus) // 32 + 1))]
-    command = f"for queue in /sys/class/net/{interface}/queues/rx-*; do echo {','.join(words)} > $queue/rps_cpus || exit; done"
-    run(["sh", "-c", command], node)
+    files = f"/sys/class/net/{interface}/queues/rx-*/rps_cpus"
+    return ["sh", "-c", f'for file in {files}; do [ ! -w "$file" ] || echo {",".join(words)} > "$file" || exit; done']

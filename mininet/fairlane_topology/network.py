@@ -32,7 +32,7 @@ from fairlane_switch.wire import WireClient
 
 from fairlane_topology import state
 from fairlane_topology.emulation import FairlaneMininet
-from fairlane_topology.interfaces import FairlaneLink, HostInterface, receive_on
+from fairlane_topology.interfaces import FairlaneLink, HostInterface, receive_on, run
 from fairlane_topology.links import NO_TRACE, Link
 from fairlane_topology.nodes import SWITCH_CLASSES, FairlaneHost, P4Switch, SimpleSwitchGrpc, SwitchOptions
 from fairlane_topology.processes import Service, Supervisor, stop_all
@@ -156,7 +156,7 @@ class Network:
             for name, host in self.hosts.items():
                 host.prepare(self.topology.hosts[name], self._routed_peers(name))
                 if self.options.packet_cpu is not None:
-                    receive_on(os.sched_getaffinity(0) - {self.options.packet_cpu}, "eth0", host)
+                    run(receive_on(os.sched_getaffinity(0) - {self.options.packet_cpu}, "eth0"), host)
             self._start_processes()
             self._write()
         except BaseException:
