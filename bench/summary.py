@@ -20,7 +20,7 @@ from testbed import ROOT
 
 RESULTS = ROOT / "results" / "bench"
 INTERVAL_RUNS = 6
-"""Of fewer the smallest and the largest hold the median with less than 95 % confidence (binomial)."""
+"""With fewer runs their range holds the median with less than 95 % confidence (binomial)."""
 
 
 def git_revision() -> str:

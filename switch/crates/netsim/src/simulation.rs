@@ -385,7 +385,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// The real hosts have got what is due on their links before they run: nothing changes below their feet.
+    /// The wires of a link, unless the real hosts run ahead: they have received already what is due on their links, so no link may change.
     fn changeable_wires(&self, link: &str, direction: Direction) -> Result<Vec<u32>, RequestError> {
         let given_until = self.machine.as_ref().map_or(0, |real| real.given_until());
         if given_until > self.now + 1 {

@@ -480,8 +480,8 @@ impl<T> Link<T> {
         self.options.delay_min_ns()
     }
 
-    /// All that is delivered before this instant is among `arrivals_before` it now, as long as the next frame is offered at
-    /// `offered` at the earliest, and nothing changes the link.
+    /// Before this instant the link delivers nothing but what `arrivals_before` gives now, if the next frame is offered at
+    /// `offered` at the earliest and nothing changes the link.
     pub fn known_until(&self, offered: Nanos) -> Nanos {
         let overtaking = self.overtaking.peek().map(|flight| self.due(flight.at));
         let known = earlier(self.next_from_line(), overtaking);
