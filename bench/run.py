@@ -18,6 +18,7 @@ import loop
 import netsim
 import p4runtime
 import pipeline
+import topology
 import wire
 from rich.console import Console
 from summary import git_revision, processor, save, show
@@ -44,6 +45,7 @@ def main() -> None:
         "Linux in virtual time": kernel_time.bench,
         "forwarding": lambda: forwarding.bench(arguments.seconds, arguments.rounds),
         "several switches": lambda: chain.bench(arguments.seconds, arguments.rounds),
+        "a large topology": lambda: topology.bench(rounds=arguments.rounds),
         "P4Runtime": lambda: p4runtime.bench(arguments.rounds),
         "the control loop": loop.bench,
         "links": lambda: wire.bench(arguments.seconds),
