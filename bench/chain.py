@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import finsy as fy
-from fairlane_switch.process import ManagedProcess, find_binary
+from fairlane_switch.process import find_binary, start_process
 from fairlane_topology.interfaces import receive_on
 from summary import Part, measure, print_measured, ratios, row
 from testbed import Bed, bridge, build_pktgen, configure, entries, make_bed, run, set_offloads
@@ -80,7 +80,7 @@ def packet_cpu() -> int:
 @contextlib.contextmanager
 def started(command: Sequence[str | Path], addresses: Sequence[str]) -> Generator[None]:
     """A process that serves these switches, with their programs."""
-    with ManagedProcess.start(command, ready="fairlane-switch: ready", timeout_s=30):
+    with start_process(command, timeout_s=30):
         for address in addresses:
             configure(address, routes())
         yield

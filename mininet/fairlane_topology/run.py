@@ -19,6 +19,7 @@ from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.units import counted
 from fairlane_hosts.errors import HostsError
 from fairlane_hosts.loader import Lease
+from fairlane_switch.process import Service
 
 from fairlane_topology import runtime_json
 from fairlane_topology.changes import Player
@@ -26,7 +27,6 @@ from fairlane_topology.cli import FairlaneCLI
 from fairlane_topology.control import program_switches, start_loop, wait_for_loop
 from fairlane_topology.links import TOPOLOGIES
 from fairlane_topology.network import Network, NetworkOptions
-from fairlane_topology.processes import Service
 from fairlane_topology.signals import Ended, defer_signals, ended_by_signals
 from fairlane_topology.topology import TopologyError, check_settings, load
 from fairlane_topology.variants import apply_variants

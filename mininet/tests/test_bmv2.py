@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fairlane_switch import bmv2
 from fairlane_topology import nodes
 from fairlane_topology.topology import PortSpec
 
@@ -20,20 +21,22 @@ def switch(monkeypatch: pytest.MonkeyPatch) -> nodes.SimpleSwitchGrpc:
     def binary(name: str) -> Path:
         return Path("/bin") / name
 
-    monkeypatch.setattr(nodes, "find_binary", binary)
+    monkeypatch.setattr(bmv2, "find_binary", binary)
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", "pem")
     made = object.__new__(nodes.SimpleSwitchGrpc)
-    ports = {1: PortSpec(rate_bps=2_000_000, queue_packets=50), 2: PortSpec(rate_bps=0)}
-    made.options = nodes.SwitchOptions("s1", 3, "127.0.0.1:50051", ports, Path("state"), Path("pem"), frame_bytes=1250)
+    made.specs = {1: PortSpec(rate_bps=2_000_000, queue_packets=50), 2: PortSpec(rate_bps=0)}
+    made.options = nodes.NetworkOptions(tls=True, frame_bytes=1250)
+    made.plain, made.grpc, made.device_id = "s1", "127.0.0.1:50051", 3
     made.intfs = {0: "lo", 1: "s1-eth1", 2: "s1-eth2"}
     made.name = "s1"
     return made
 
 
 def test_its_command_line_has_ports_addresses_and_certificates(switch: nodes.SimpleSwitchGrpc) -> None:
-    assert " ".join(switch.command()) == (
-        "/bin/simple_switch_grpc --no-p4 --device-id 3 --thrift-port 20051 -i 1@s1-eth1 -i 2@s1-eth2 -- "
-        "--grpc-server-addr 127.0.0.1:50051 --cpu-port 510 --priority-queues 8 --grpc-server-cert pem/server.pem "
-        "--grpc-server-key pem/server.key --grpc-server-cacert pem/ca.pem --grpc-server-ssl --grpc-server-with-client-auth"
+    assert " ".join(switch.arguments()) == (
+        "--no-p4 --device-id 3 --thrift-port 20051 -i 1@s1-eth1 -i 2@s1-eth2 -- "
+        "--grpc-server-addr 127.0.0.1:50051 --cpu-port 510 --priority-queues 8 --grpc-server-cert pem/0/tls/server.pem "
+        "--grpc-server-key pem/0/tls/server.key --grpc-server-cacert pem/0/tls/ca.pem --grpc-server-ssl --grpc-server-with-client-auth"
     )
     assert str(switch.endpoint) == "switch s1 at 127.0.0.1:50051"
 
