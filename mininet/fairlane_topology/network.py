@@ -9,7 +9,6 @@ Several run side by side: instance 0 has plain names (`s1-eth3`), instance k has
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import os
 import shutil
@@ -23,7 +22,6 @@ from typing import Any
 
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.events import write_event
-from fairlane_controller.state.run_state import remember_port
 from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import PipelineFiles
 from fairlane_switch.link_control import WAYS
@@ -72,7 +70,6 @@ class Network:
         self._process: dict[str, Any] = {"switches": [], "links": [], "traces": traces}
         """Configuration of the process that has the links."""
         self._process_file, self._ready = self.folder / "network.json", self.folder / "network.ready"
-        self._rates_bps: dict[LinkEnd, int] = {}
         self._down: set[str] = set()
         """Switches in one process that were stopped."""
         self.services: dict[str, Service] = {}
@@ -85,7 +82,7 @@ class Network:
         self._stopped = True
         """Nothing of ours is there: before `start`, and after `stop`."""
         self._writing = threading.Lock()
-        """Of who writes the state file, or removes it: changes of links are made in a thread of their own."""
+        """Of who writes the state file, or removes it: the supervisor is a thread of its own."""
 
     def start(self) -> None:
         """Make and start everything.
@@ -96,7 +93,7 @@ class Network:
             RuntimeError: after cleaning up, when something does not start.
         """
         state.wait_while_ending(self.options.name)
-        if state.running(self.options.name):
+        if state.alive(self.options.name):
             raise RuntimeError(f"topology {self.options.name} is running already: 'make stop' ends it")
         state.clean(self.options.name)
         self._stopped = False
@@ -177,28 +174,15 @@ class Network:
 
     def dead(self) -> list[str]:
         """What has died of all that packets and control need, and how; what was started again is not dead."""
-        services = [service for what, service in self.services.items() if what != state.WATCHER]
-        return [f"{service.what} {how}" for service in services if (how := service.death())]
+        return [
+            f"{what} {how}"
+            for what, service in self.services.items()
+            if what != state.WATCHER and (how := service.death())
+        ]
 
     def adopt(self, pid: int, what: str) -> None:
         """Write down a process that belongs to this run and ends by itself (a traffic generator), so that `make stop` ends it."""
         self._remember(OwnedProcess.identify_child(pid, what, may_end=True))
-
-    def rate_bps(self, end: LinkEnd) -> int:
-        """The rate of a port, as it was last set; 0: unlimited."""
-        return self._rates_bps.get(end, self.topology.ports[end.node][end.port].rate_bps or 0)
-
-    def set_rate(self, end: LinkEnd, rate_bps: int) -> None:
-        """Change a port's rate, in the run state too, where the control plane reads it. Raises RuntimeError with the switch's own words."""
-        self.switches[end.node].set_port_rate(end.port, rate_bps)
-        self._rates_bps[end] = rate_bps
-        with self._writing:
-            if not self._stopped:
-                remember_port(self.folder, end.node, end.port, {"rate_bps": rate_bps})
-
-    def spike(self, end: LinkEnd, duration_us: float) -> None:
-        """Let nothing start on a port's line for so long. Raises RuntimeError where the target cannot, and with the switch's own words."""
-        self.switches[end.node].spike_port(end.port, duration_us)
 
     def start_switch(self, name: str) -> None:
         """Start a switch that was stopped; ready, without a program, when this returns. Raises RuntimeError."""
@@ -287,9 +271,7 @@ class Network:
         switch = next(other for _, other in self.topology.neighbours(name))
         if switch in self.pipelines or not self.options.routed:
             return None
-        others = [other for key, other in self.topology.hosts.items() if key != name]
-        addresses = [address for other in others for address in (other.ip, other.ipv6) if address]
-        return [str(ipaddress.ip_interface(address).ip) for address in addresses]
+        return [str(one) for other in self.topology.hosts if other != name for one in self.topology.addresses(other)]
 
     def _start_processes(self) -> None:
         one = self.options.in_one_process
@@ -374,6 +356,7 @@ class Network:
             "cpu_port": CPU_PORT,
             "control": str(switch.control),
             "thrift": switch.thrift_port,
+            "frame_bytes": self.options.frame_bytes,
             "json": str(files.json),
             "p4info": str(files.p4info),
             "ports": [self._port_state(name, port) for port in self.topology.ports[name]],

@@ -20,7 +20,6 @@ from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.security import TlsFiles
 from fairlane_switch import bmv2
-from fairlane_switch.port_control import set_port, spike_port
 from fairlane_switch.process import Service, accepts, find_binary
 from fairlane_switch.switch import PortOptions, SwitchOptions
 from mininet.log import output, warn
@@ -223,17 +222,6 @@ class P4Switch(Switch):
     def shape(self) -> None:
         """Put the ports' rates and queues in force where the process could not be started with them."""
 
-    def set_port_rate(self, port: int, rate_bps: int) -> None:
-        """Change a port's rate while the switch runs. Raises RuntimeError with the switch's own words."""
-        raise NotImplementedError
-
-    def spike_port(self, port: int, duration_us: float) -> None:
-        """Let nothing start on a port's line for so long. Raises RuntimeError where the target cannot, and with the switch's own words."""
-        del duration_us
-        raise RuntimeError(
-            f'{self.name}: port {port} of {self.target} cannot be stopped for a time; a spike may block "delivery"'
-        )
-
     def dpctl(self, *_words: str) -> str:
         """Mininet's command for OpenFlow switches."""
         return f"{self.name} speaks P4Runtime, no OpenFlow: 'sh fairlane p4 show_tables' lists its entries\n"
@@ -257,14 +245,6 @@ class EmbeddedSwitch(P4Switch):
             tls=self.options.tls_folder,
         ).arguments()
 
-    def set_port_rate(self, port: int, rate_bps: int) -> None:
-        """Exact, whatever the frames."""
-        set_port(self.control, port, rate_bps=rate_bps)
-
-    def spike_port(self, port: int, duration_us: float) -> None:
-        """Exact from when the switch gets the request."""
-        spike_port(self.control, port, duration_us)
-
 
 class SimpleSwitchGrpc(P4Switch):
     """BMv2's `simple_switch_grpc`. Its queues are limited in packets per second, over Thrift: see `shape`."""
@@ -287,15 +267,9 @@ class SimpleSwitchGrpc(P4Switch):
         """
         limited = {port: spec.rate_bps for port, spec in self.specs.items() if spec.rate_bps}
         rates = [bmv2.queue_rate(port, rate_bps, self.options.frame_bytes) for port, rate_bps in limited.items()]
-        self._tell(*rates, *(bmv2.queue_depth(port, spec.queue_packets) for port, spec in self.specs.items()))
-
-    def set_port_rate(self, port: int, rate_bps: int) -> None:
-        """In packets per second: right for one frame length only."""
-        self._tell(bmv2.queue_rate(port, rate_bps, self.options.frame_bytes))
-
-    def _tell(self, *lines: str) -> None:
+        depths = [bmv2.queue_depth(port, spec.queue_packets) for port, spec in self.specs.items()]
         try:
-            bmv2.run_cli(self.thrift_port, *lines)
+            bmv2.run_cli(self.thrift_port, *rates, *depths)
         except RuntimeError as error:
             raise RuntimeError(f"{self.name}: {error}") from None
 

@@ -76,6 +76,14 @@ def become_binary(name: str = "", arguments: Sequence[str] | None = None) -> NoR
     os.execv(RELEASE_DIR / name, [name, *(sys.argv[1:] if arguments is None else arguments)])
 
 
+def wait_until(holds: Callable[[], object], timeout_s: float) -> bool:
+    """Wait until something holds; returns whether it did within so long."""
+    deadline = time.monotonic() + timeout_s
+    while not (result := holds()) and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+    return bool(result)
+
+
 class Service:
     """A process that we start, and stop at the end; it may be started again. A context manager: leaving it stops the process."""
 
@@ -131,13 +139,10 @@ class Service:
 
     def wait_ready(self) -> None:
         """Wait until it serves. Raises ProcessFailedError when it does not in time."""
-        assert self.process is not None
-        deadline = time.monotonic() + self._ready_timeout_s
-        while self.process.poll() is None and time.monotonic() < deadline:
-            if self._is_ready():
-                return
-            time.sleep(POLL_S)
-        raise ProcessFailedError(self.what, self.process.poll(), self.words, self._ready_timeout_s)
+        in_time = wait_until(lambda: self.has_ended or self._is_ready(), self._ready_timeout_s)
+        if self.has_ended or not in_time:
+            code = self.process.poll() if self.process is not None else None
+            raise ProcessFailedError(self.what, code, self.words, self._ready_timeout_s)
 
     def start(self) -> Service:
         """Start it and wait until it serves; returns it. Raises as both do, and nothing runs then."""
