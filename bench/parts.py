@@ -13,6 +13,7 @@ import loop
 import netsim
 import p4runtime
 import pipeline
+import topology
 import wire
 from summary import Run
 
@@ -27,6 +28,7 @@ PARTS: dict[str, Callable[[Run], None]] = {
     "forwarding.delays": forwarding.delays,
     "chain.throughput": chain.throughput,
     "chain.tcp": chain.tcp,
+    "topology": topology.bench,
     "p4runtime": p4runtime.bench,
     "loop": loop.bench,
     "wire": wire.bench,

@@ -10,6 +10,8 @@ import netsim
 import p4runtime
 import pipeline
 import pytest
+import topology
+from fairlane_topology.topology import load as load_topology
 from summary import Run, save
 from testbed import ROOT, entries
 
@@ -106,3 +108,17 @@ def test_what_was_written_is_read_back_by_both_clients() -> None:
 def test_every_flow_has_its_entry_and_its_slot() -> None:
     flows = [entry for entry in entries(100) if entry.table_id == "flow_v4"]
     assert len(flows) == 100
+
+
+def test_the_large_topology_is_one_that_the_launcher_takes(tmp_path: Path) -> None:
+    file = tmp_path / "line.json"
+    file.write_text(json.dumps(topology.line()))
+    assert len(load_topology(file).switches) == topology.SWITCHES
+
+
+def test_a_lost_ping_and_a_launcher_that_failed_are_no_measurement() -> None:
+    clock = "1795920005.421379799\n"
+    assert topology.parse(f"{clock}*** Results: 0% dropped (380/380 received)\n{clock}") == [1795920005.421379799] * 2
+    for output in (f"{clock}*** Results: 1% dropped (379/380 received)\n{clock}", "error: no such interface"):
+        with pytest.raises(ValueError, match="did not do what it was told"):
+            topology.parse(output)

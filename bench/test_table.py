@@ -17,6 +17,7 @@ import netsim
 import p4runtime
 import pipeline
 import pytest
+import topology
 import wire
 from parts import PARTS
 from rich.console import Console
@@ -78,6 +79,10 @@ def pair(*_arguments: object) -> tuple[float, float]:
     return measured(), measured()
 
 
+def triple(*_arguments: object) -> tuple[float, float, float]:
+    return measured(), measured(), measured()
+
+
 def nothing(*_arguments: object, **_options: object) -> Any:
     return EMPTY
 
@@ -124,6 +129,7 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     for name in ("measure_requests_made_before", "measure_finsy"):
         monkeypatch.setattr(p4runtime, name, pair)
     put(wire, measure=wire_result)
+    put(topology, seconds_of=triple)
     put(differences, is_installed=measured, make_bed=a_bed)
     put(differences, ours=a_bed, bmv2=a_bed, rate=measured, burst=measured)
     run = Run(rounds=ROUNDS)

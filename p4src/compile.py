@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import rate_table
+
 COMPILER = "p4c-bm2-ss"
 PROGRAMS = tuple(sorted(path.stem for path in Path(__file__).parent.glob("*.p4")))
 EXAMPLES = ("docs/examples/droptail/droptail", "docs/examples/ecnmark/ecnmark", "docs/examples/talkers/talkers")
@@ -144,6 +146,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="only say whether the compiled files are current")
     options = parser.parse_args(argv)
+    rate_table.write()
     if options.check:
         problems = stale(REPOSITORY)
         for problem in problems:

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes include/gfr/rate_entries.p4: the tables over time of eq. (2) as straight lines on dyadic pieces.
+"""Writes include/gfr/rate_entries.p4, which is not in git: the tables over time of eq. (2) as straight lines on dyadic pieces.
+
+`make setup` and `make p4` run this.
 
 A piece is [begin, begin + 2^bits) microseconds with begin a multiple of 2^bits, so a longest-prefix match finds it.
 Pieces are halved until the line misses the function by at most a given part of its value.
@@ -9,7 +11,6 @@ Pieces are halved until the line misses the function by at most a given part of 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,11 +136,12 @@ def text() -> str:
     return "\n".join([*out, "#endif", ""])
 
 
-def main() -> int:
-    OUTPUT.write_text(text())
-    print(f"{len(h_pieces())} pieces of h, {len(reciprocal_pieces())} of 1/T: {OUTPUT.name}")
-    return 0
+def write() -> None:
+    """Write the file, unless it is there already."""
+    wanted = text()
+    if not OUTPUT.exists() or OUTPUT.read_text() != wanted:
+        OUTPUT.write_text(wanted)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    write()

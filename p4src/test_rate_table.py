@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of eq. (2): written by rate_table.py, without a gap, within their bound."""
+"""The tables of eq. (2): without a gap, within their bound."""
 
 from __future__ import annotations
 
 import rate_table
-
-
-def test_file_is_what_the_script_writes() -> None:
-    assert rate_table.OUTPUT.read_text() == rate_table.text()
 
 
 def test_pieces_of_h_follow_each_other_within_the_bound() -> None:

@@ -157,6 +157,11 @@ python_module() {
     mv $module.new $module
 }
 
+# Entries of a table of gfr.p4, for who compiles it.
+tables() {
+    $VENV/bin/python p4src/rate_table.py
+}
+
 bpf() {
     $VENV/bin/python -m fairlane_hosts.build || fail "the BPF build failed; the message above says why"
 }
@@ -205,6 +210,6 @@ case "${1:-all}" in
     kernel) packages; python_env $DEVELOPERS; rust; kernel ;;
     wheel) wheel "$2" ;;
     demo) packages; python_env; binaries --bins; bpf ;;
-    all) packages; python_env $DEVELOPERS; binaries; python_module; bpf ;;
+    all) packages; python_env $DEVELOPERS; tables; binaries; python_module; bpf ;;
     *) fail "unknown step '$1'; allowed: packages, browser, python, rust, binaries, lock, kernel, dist, wheel, demo, all" ;;
 esac

@@ -80,6 +80,8 @@ def test_flows_drops_status_log_and_export_of_a_topology(wired_switch: LiveSwitc
         assert one["port"]["rate_bps"] in (RATE_BPS, None)
         assert {event["port"] for event in one["events"]} <= {3}
         told = switch.fairlane("describe", "s1:3", "-i", "50ms")
+        headings = next(line for line in told.splitlines() if "capacity" in line)
+        assert headings.count(" class ") == 1, headings
         views = ("ports", "queues that", "managed ports", "flows", "drops: nothing was dropped")
         assert [view for line in told.splitlines() for view in views if line.startswith(view)] == [*views], told
         assert "udp 10.0.1.1:1001 > 10.0.3.1:5001" in told

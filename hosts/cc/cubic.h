@@ -8,9 +8,8 @@
 //
 // NOT RFC 9438 in: growth counts packets, not ACKs (as Linux; with delayed ACKs eq. would lag); ssthresh from cwnd, not
 // from FlightSize (as Linux, reno.h); no HyStart++ (§4.10).
-// NOT Linux's tcp_cubic in: no HyStart; RTT of the target is SRTT, not the smallest seen; alpha is 1 from the old window
-// on (§4.3); no growth instead of a hundredth of a packet a round trip where the target is reached; an undo restores the
-// epoch (§4.9); time in milliseconds, not jiffies, and the target is new at each ACK, not each 31 ms.
+// NOT Linux's tcp_cubic: cubic_linux.h is that. Beyond its list here an undo restores the epoch (§4.9), and nothing is added where
+// the target is reached.
 #ifndef FAIRLANE_CC_CUBIC_H
 #define FAIRLANE_CC_CUBIC_H
 

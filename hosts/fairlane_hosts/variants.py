@@ -328,10 +328,11 @@ _VARIANTS = _table(
     ),
     _modern(
         name="cubic-linux",
-        header="cubic",
+        header="cubic_linux",
         builtin="cubic",
         paper="Linux tcp_cubic",
-        is_not="RFC 9438's target: it adds the smallest RTT, not the present one; HyStart ends slow start (cc/cubic.h has the list)",
+        is_not="RFC 9438 in: its target is for the smallest RTT, not the present one; HyStart, not HyStart++, ends slow start "
+        "(cc/cubic_linux.h has the list)",
     ),
     _modern(
         name="bic-linux",

@@ -7,11 +7,12 @@ import ctypes
 
 import pytest
 from cc_library import TX_START, make_tcp
-from cc_sender import Sender, compile_sender
+from cc_sender import UNPACED, Sender, compile_sender
 
 C, BETA = 0.4, 0.7
 ALPHA = 3 * (1 - BETA) / (1 + BETA)
 START_NS = 5_000_000_000
+LOSS = 4
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +128,78 @@ def test_the_largest_times_and_windows_do_not_overflow(library: ctypes.CDLL) -> 
     sender.tcp.now_ns += 10**16
     sender.cong_avoid(1)
     assert 630_175 <= sender.tcp.snd_cwnd <= 630_177  # 0.7 is 717 of 1024
+
+
+# ---- as Linux's tcp_cubic behaves ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def linux(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    return compile_sender("cubic_linux", tmp_path_factory.mktemp("cc"))
+
+
+def cubic_linux(linux: ctypes.CDLL, cwnd: int, ssthresh: int, rtt_ms: int, least_ms: int) -> Sender:
+    """A sender that saw `least_ms` once; each of its ACKs has a sample of `rtt_ms` by now."""
+    tcp = make_tcp(cwnd, ssthresh)
+    tcp.srtt_us, tcp.now_ns = rtt_ms * 1000, START_NS
+    tcp.snd_nxt, tcp.pacing_rate = 1_000_000, UNPACED
+    sender = Sender(linux, "cubic_linux", tcp)
+    sample(sender, least_ms)
+    tcp.snd_una, tcp.snd_nxt = 1_000_001, 2_000_000  # the next round trip
+    return sender
+
+
+def sample(sender: Sender, rtt_ms: float) -> None:
+    sender.tcp.rtt_us = round(rtt_ms * 1000)
+    sender.pkts_acked()
+
+
+def test_linux_aims_at_the_window_of_the_smallest_rtt_later(linux: ctypes.CDLL) -> None:
+    """The RFC's sender aims further, at the window of the present RTT later: it takes more of a queue than the kernel's."""
+    sender = cubic_linux(linux, 1000, 1000, rtt_ms=400, least_ms=40)
+    lose(sender)
+    k = (1000 * (1 - BETA) / C) ** (1 / 3)
+    aimed = run(sender, 1)[-1][1]
+    assert aimed == pytest.approx(C * (1 + 0.040 - 0.400 - k) ** 3 + 1000, abs=12)  # the window follows an RTT behind
+
+
+def test_linux_is_renos_window_of_8_15_on_both_sides_of_the_old_window(linux: ctypes.CDLL) -> None:
+    sender = cubic_linux(linux, 20, 20, rtt_ms=10, least_ms=10)
+    lose(sender)
+    assert run(sender, 0.6)[-1][1] == pytest.approx(14 + 8 / 15 * 60, abs=2)
+
+
+def test_linux_adds_a_twentieth_a_round_trip_before_the_first_loss(linux: ctypes.CDLL) -> None:
+    sender = cubic_linux(linux, 1000, 1000, rtt_ms=10, least_ms=10)
+    assert run(sender, 0.010)[-1][1] == pytest.approx(1050, abs=1)
+
+
+@pytest.mark.parametrize(("more_ms", "is_found"), [(4.9, False), (5.1, True)])
+def test_hystart_ends_slow_start_where_a_round_trip_is_an_eighth_longer(
+    linux: ctypes.CDLL, more_ms: float, is_found: bool
+) -> None:
+    sender = cubic_linux(linux, 100, 0x7FFFFFFF, rtt_ms=40, least_ms=40)
+    for _ in range(20):
+        sender.tcp.now_ns += 3_000_000  # no train
+        sample(sender, 40 + more_ms)
+    assert (sender.tcp.snd_ssthresh == 100) is is_found
+
+
+@pytest.mark.parametrize(("cwnd", "gap_us", "is_found"), [(100, 1500, True), (100, 2500, False), (15, 1500, False)])
+def test_hystart_ends_slow_start_where_a_train_of_acks_is_half_an_rtt_long(
+    linux: ctypes.CDLL, cwnd: int, gap_us: int, is_found: bool
+) -> None:
+    sender = cubic_linux(linux, cwnd, 0x7FFFFFFF, rtt_ms=40, least_ms=40)
+    for _ in range(20):
+        sender.tcp.now_ns += gap_us * 1000
+        sample(sender, 40)
+    assert (sender.tcp.snd_ssthresh == cwnd) is is_found
+
+
+def test_linux_forgets_the_path_at_a_timeout(linux: ctypes.CDLL) -> None:
+    sender = cubic_linux(linux, 1000, 1000, rtt_ms=10, least_ms=10)
+    lose(sender)
+    run(sender, 0.5)
+    sender.set_state(LOSS)
+    before = sender.tcp.snd_cwnd
+    assert run(sender, 0.010)[-1][1] == pytest.approx(before * 1.05, rel=0.01), "as before the first loss"

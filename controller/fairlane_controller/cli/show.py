@@ -233,7 +233,8 @@ def _print_ports(snapshot: Snapshot, program: Program, *, wide: bool = False) ->
     measured = program.measured[:2]
     ages = [Column("age_s", "age", "s")] if measured else []
     totals = PORT["sent_bytes"], PORT["dropped_packets"]
-    columns = (*(kind or program).columns, PORT["capacity_packets"], *measured, *ages, *totals)
+    own = [one for one in (kind or program).columns if kind is None or one.title != kind.short]
+    columns = (*own, PORT["capacity_packets"], *measured, *ages, *totals)
     lines: list[tuple[Sequence[object], Mapping[str, Any]]] = []
     for port in snapshot.managed_ports:
         if snapshot.program_of(port.switch) is program:
