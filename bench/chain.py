@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures a path over several switches: all in one process (`fairlane-switch network`), each in its own, and Linux bridges.
 
-Packets a second over three of them, and one TCP flow with its round-trip time over two. Prints one JSON object:
-`{"rows": [what summary.row makes...], "raw": {...}}`. Root is needed; the TCP flow is iperf3's.
+Packets a second over three of them, and one TCP flow with its round-trip time over two; the TCP flow is iperf3's.
 """
 
 from __future__ import annotations
@@ -11,19 +10,18 @@ import contextlib
 import json
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import finsy as fy
-from fairlane_switch.process import ManagedProcess, find_binary
+from fairlane_switch.process import find_binary, start_process
 from fairlane_topology.interfaces import receive_on
-from summary import Part, measure, print_measured, ratios, row
-from testbed import Bed, bridge, build_pktgen, configure, entries, make_bed, run, set_offloads
+from summary import Run, ratios
+from testbed import Bed, bridge, configure, entries, free_addresses, make_bed, run, set_offloads
 
 ONE, EACH, BRIDGES = "switches in one process", "a process for each switch", "Linux bridges"
 SWITCHES, FLOWS = 3, 1_000
@@ -55,13 +53,6 @@ def pairs(bed: Bed, switches: int) -> Generator[Ports]:
             subprocess.run(["ip", "link", "del", left], capture_output=True, timeout=30)
 
 
-def free_addresses(count: int) -> list[str]:
-    """Addresses on loopback that nobody listens on."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
-
-
 def routes() -> list[fy.P4TableEntry]:
     """Both ways for TCP, and the flows of the generator on a managed port."""
     back = fy.P4TableEntry(
@@ -80,7 +71,7 @@ def packet_cpu() -> int:
 @contextlib.contextmanager
 def started(command: Sequence[str | Path], addresses: Sequence[str]) -> Generator[None]:
     """A process that serves these switches, with their programs."""
-    with ManagedProcess.start(command, ready="fairlane-switch: ready", timeout_s=30):
+    with start_process(command, timeout_s=30):
         for address in addresses:
             configure(address, routes())
         yield
@@ -134,21 +125,24 @@ def bridges(bed: Bed, switches: int) -> Generator[None]:
 PATHS: dict[str, Forwarders] = {ONE: one_process, EACH: process_each, BRIDGES: bridges}
 
 
-def throughput(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def throughput(table: Run) -> None:
     """Packets a second over three in a row, in turns; ratios are of the pairs of one round."""
-    samples: dict[str, list[float]] = {name: [] for name in PATHS}
-    for _ in range(rounds):
-        for name, path in PATHS.items():
-            with make_bed(pktgen) as bed, path(bed, SWITCHES):
-                samples[name].append(bed.throughput_pps(seconds=seconds, flows=FLOWS))
-            if samples[name][-1] == 0:
-                raise RuntimeError(f"{SWITCHES} {name}: nothing arrived")
+
+    def through(name: str) -> float:
+        with make_bed() as bed, PATHS[name](bed, SWITCHES):
+            pps = bed.throughput_pps(seconds=table.seconds, flows=FLOWS)
+        if pps == 0:
+            raise RuntimeError(f"{SWITCHES} {name}: nothing arrived")
+        return pps
+
+    samples = table.in_turns({name: partial(through, name) for name in PATHS})
     group = f"{SWITCHES} switches in a row, 64-byte frames"
-    rows = [row(group, name, values, "packets/s") for name, values in samples.items()]
+    for name, values in samples.items():
+        table.row(group, name, values, "packets/s")
     for beside, aim in ((EACH, PACKETS_AIM), (BRIDGES, None)):
         over = f"{group}: {ONE} over another"
-        rows.append(row(over, beside, ratios(samples[ONE], samples[beside]), "times", at_least=aim))
-    return rows, {"chain_pps": samples}
+        table.row(over, beside, ratios(samples[ONE], samples[beside]), "times", at_least=aim)
+    table.raw["chain_pps"] = samples
 
 
 @contextlib.contextmanager
@@ -178,7 +172,7 @@ def tcp_flow(bed: Bed, far: str, seconds: float) -> tuple[float, float]:
             for line in process.stdout or ():
                 if "listening" in line:
                     break
-            client = ["ip", "netns", "exec", bed.netns, "iperf3", "--client", RECEIVER, "--time", str(int(seconds))]
+            client = bed.inside("iperf3", "--client", RECEIVER, "--time", int(seconds))
             end = json.loads(run(*client, "--omit", "1", "--json", timeout_s=seconds + 30))["end"]
         finally:
             process.terminate()
@@ -186,36 +180,24 @@ def tcp_flow(bed: Bed, far: str, seconds: float) -> tuple[float, float]:
     return end["sum_received"]["bits_per_second"], end["streams"][0]["sender"]["mean_rtt"] / 1000
 
 
-def tcp(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def tcp(table: Run) -> None:
     """One TCP flow over two, in turns; offloads are off."""
     if shutil.which("iperf3") is None:
-        return [], {}
-    rates: dict[str, list[float]] = {name: [] for name in PATHS}
-    times: dict[str, list[float]] = {name: [] for name in PATHS}
-    for _ in range(rounds):
-        for name, path in PATHS.items():
-            with make_bed(pktgen) as bed, receiver(bed) as far, path(bed, TCP_SWITCHES):
-                rate, rtt = tcp_flow(bed, far, seconds)
-            rates[name].append(rate / 1e9)
-            times[name].append(rtt)
+        return
+
+    def flow(name: str) -> tuple[float, float]:
+        with make_bed() as bed, receiver(bed) as far, PATHS[name](bed, TCP_SWITCHES):
+            return tcp_flow(bed, far, table.seconds)
+
+    found = table.in_turns({name: partial(flow, name) for name in PATHS})
+    rates = {name: [rate / 1e9 for rate, _ in flows] for name, flows in found.items()}
+    times = {name: [rtt for _, rtt in flows] for name, flows in found.items()}
     group = f"one TCP flow over {TCP_SWITCHES} switches"
-    rows = [row(group, name, values, "Gbit/s") for name, values in rates.items()]
-    rows += [row(f"{group}: its round-trip time", name, values, "ms") for name, values in times.items()]
+    for name, values in rates.items():
+        table.row(group, name, values, "Gbit/s")
+    for name, values in times.items():
+        table.row(f"{group}: its round-trip time", name, values, "ms")
     over = f"{group}: {ONE} over {BRIDGES}"
-    rows.append(row(over, "throughput", ratios(rates[ONE], rates[BRIDGES]), "times", at_least=TCP_AIM))
-    rows.append(row(over, "round-trip time", ratios(times[ONE], times[BRIDGES]), "times", at_most=RTT_AIM))
-    return rows, {"chain_tcp_gbps": rates, "chain_tcp_rtt_ms": times}
-
-
-def bench(seconds: float = 3.0, rounds: int = 6, only: str = "") -> dict[str, Any]:
-    """All measurements; see the module's text for the form of the result."""
-    pktgen = build_pktgen()
-    parts: dict[str, Part] = {
-        "throughput": lambda: throughput(pktgen, seconds, rounds),
-        "tcp": lambda: tcp(pktgen, seconds, rounds),
-    }
-    return measure(parts, only)
-
-
-if __name__ == "__main__":
-    print_measured("a path over several switches", bench, ["throughput", "tcp"])
+    table.row(over, "throughput", ratios(rates[ONE], rates[BRIDGES]), "times", at_least=TCP_AIM)
+    table.row(over, "round-trip time", ratios(times[ONE], times[BRIDGES]), "times", at_most=RTT_AIM)
+    table.raw |= {"chain_tcp_gbps": rates, "chain_tcp_rtt_ms": times}

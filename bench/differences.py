@@ -2,25 +2,20 @@
 """Measures what BMv2's queues do otherwise than ours, with the same program between the same interfaces (docs/bmv2.md).
 
 Both targets get a port of 1 Mbit/s for frames of 1000 bytes and a queue of 50: BMv2 as 125 packets a second over Thrift,
-fairlane-switch in bit/s. Prints one JSON object, as `forwarding.py` does. Root and `simple_switch_grpc` are needed.
+fairlane-switch in bit/s.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Generator
-from typing import Any
 
 from bmv2 import is_installed, start_bmv2
+from fairlane_switch.bmv2 import queue_depth, queue_rate, run_cli
 from fairlane_switch.switch import PortOptions, SwitchOptions, start_switch
-from summary import row
-from testbed import Bed, build_pktgen, configure, entries, make_bed
+from summary import Run
+from testbed import Bed, configure, entries, make_bed
 
 RATE_BPS = 1_000_000
 MEAN_BYTES = 1000
@@ -47,11 +42,7 @@ def bmv2(bed: Bed) -> Generator[None]:
     """simple_switch_grpc; the rate in packets a second, over Thrift. Raises RuntimeError with its words."""
     with start_bmv2((bed.left, bed.right)) as switch:
         configure(switch.grpc, entries(0, max_packets=UNMANAGED))
-        lines = f"set_queue_rate {RATE_BPS // (8 * MEAN_BYTES)} 2\nset_queue_depth {QUEUE_PACKETS} 2\n"
-        cli = ["simple_switch_CLI", "--thrift-port", str(switch.thrift_port)]
-        done = subprocess.run(cli, input=lines, capture_output=True, text=True, timeout=60)
-        if done.returncode != 0 or "Error" in done.stdout:
-            raise RuntimeError(f"{' '.join(cli)}: {(done.stderr or done.stdout).strip()[-300:]}")
+        run_cli(switch.thrift_port or 0, queue_rate(2, RATE_BPS, MEAN_BYTES), queue_depth(2, QUEUE_PACKETS))
         yield
 
 
@@ -72,33 +63,14 @@ def burst(bed: Bed) -> int:
     return bed.arrived() - before if sent else 0
 
 
-def bench(seconds: float = 4.0) -> dict[str, Any]:
-    """The rows, as `forwarding.py` gives them, none where BMv2 is missing; they are all that is measured."""
-    if not is_installed():
-        return {"rows": [], "raw": {}}
-    pktgen = build_pktgen()
-    targets: dict[str, Target] = {"fairlane-switch": ours, "simple_switch_grpc": bmv2}
-    rows: list[dict[str, Any]] = []
+def bench(run: Run) -> None:
+    """The rows, none where BMv2 is missing; they are all that is measured."""
+    targets: dict[str, Target] = {"fairlane-switch": ours, "simple_switch_grpc": bmv2} if is_installed() else {}
     for name, target in targets.items():
+        group = f"what BMv2 does otherwise: {name}"
         for length in LENGTHS:
-            with make_bed(pktgen) as bed, target(bed):
-                got = rate(bed, length, seconds) / RATE_BPS
-            rows.append(row(f"what BMv2 does otherwise: {name}", f"1 Mbit/s, {length}-byte frames", 100 * got, "%"))
-        with make_bed(pktgen) as bed, target(bed):
-            burst_name = f"burst of {BURST_FRAMES}, queue of {QUEUE_PACKETS}"
-            rows.append(row(f"what BMv2 does otherwise: {name}", burst_name, burst(bed), "frames"))
-    return {"rows": rows, "raw": {}}
-
-
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description="Measures what BMv2's queues do otherwise; prints JSON.")
-    parser.add_argument("--seconds", type=float, default=4.0, help="length of each measurement of a rate")
-    arguments = parser.parse_args()
-    if os.geteuid() != 0:
-        sys.exit("bench/differences.py: network namespaces need root")
-    print(json.dumps(bench(arguments.seconds), indent=1, ensure_ascii=False))
-
-
-if __name__ == "__main__":
-    main()
+            with make_bed() as bed, target(bed):
+                got = rate(bed, length, run.seconds) / RATE_BPS
+            run.row(group, f"1 Mbit/s, {length}-byte frames", 100 * got, "%")
+        with make_bed() as bed, target(bed):
+            run.row(group, f"burst of {BURST_FRAMES}, queue of {QUEUE_PACKETS}", burst(bed), "frames")

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures forwarding: fairlane-switch with qthresh.p4 beside a Linux bridge and BMv2 between the same interfaces, memory,
 rate of a shaped port, delay.
-
-Prints one JSON object: `{"rows": [what summary.row makes...], "raw": {...}}`. Root is needed.
 """
 
 from __future__ import annotations
@@ -13,14 +11,15 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bmv2 import is_installed, start_bmv2
 from fairlane_lab.results.statistics import aggregate
 from fairlane_switch.switch import PortOptions, Switch, SwitchOptions, start_switch
-from summary import Part, measure, print_measured, ratios, row
-from testbed import Bed, bridge, build_pktgen, configure, entries, make_bed, pin, resident_mb
+from summary import Run, ratios
+from testbed import Bed, bridge, configure, entries, make_bed, pin, pktgen, resident_mb
 
 BRIDGE, COPY, OURS, BMV2 = "Linux bridge", "bare copy loop", "fairlane-switch", "simple_switch_grpc"
 GENERATOR = "the generator alone"
@@ -38,11 +37,14 @@ RATE_ERROR_AIM = 0.001
 RATES_BPS = (1_000_000, 10_000_000, 100_000_000)
 FLOWS = (1, 1_000, 65_536)
 
+Forwarder = Callable[[Bed], contextlib.AbstractContextManager[object]]
+"""Between the two interfaces of a bed."""
+
 
 @contextlib.contextmanager
 def copy_loop(bed: Bed) -> Generator[None]:
     """Frames copied through packet sockets by a loop that does nothing else."""
-    command = [bed.pktgen.with_name("copy_loop"), bed.left, bed.right]
+    command = [pktgen().with_name("copy_loop"), bed.left, bed.right]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             if process.stdout is None or process.stdout.readline() != "ready\n":
@@ -71,9 +73,9 @@ def bmv2(bed: Bed) -> Generator[None]:
         yield
 
 
-def forwarders() -> dict[str, Callable[[Bed], contextlib.AbstractContextManager[object]]]:
+def forwarders() -> dict[str, Forwarder]:
     """What is measured between the same two interfaces, by name; BMv2 only where it is installed."""
-    there: dict[str, Callable[[Bed], contextlib.AbstractContextManager[object]]] = {
+    there: dict[str, Forwarder] = {
         BRIDGE: lambda bed: bridge(bed.left[:-1] + "r", (bed.left, bed.right)),
         COPY: copy_loop,
         OURS: lambda bed: fairlane(bed, flows=THROUGHPUT_FLOWS),
@@ -81,51 +83,59 @@ def forwarders() -> dict[str, Callable[[Bed], contextlib.AbstractContextManager[
     return there | ({BMV2: bmv2} if is_installed() else {})
 
 
-def throughput(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def pps_through(name: str, forwarder: Forwarder, seconds: float) -> float:
+    """Packets a second through a forwarder. Raises RuntimeError when nothing arrives."""
+    with make_bed() as bed, forwarder(bed):
+        pps = bed.throughput_pps(seconds=seconds, flows=THROUGHPUT_FLOWS)
+    if pps == 0:
+        raise RuntimeError(f"throughput through {name}: nothing arrived")
+    return pps
+
+
+def throughput(run: Run) -> None:
     """Packets a second through each forwarder, in turns; ratios are of the pairs of one round."""
-    samples: dict[str, list[float]] = {name: [] for name in (GENERATOR, *forwarders())}
-    for _ in range(rounds):
-        with make_bed(pktgen) as bed:  # nobody takes what is sent
-            sent = bed.probe("--from", "pa", "--seconds", seconds, "--flows", THROUGHPUT_FLOWS)["sent"]
-            samples[GENERATOR].append(sent["pps"])
-        for name, forwarder in forwarders().items():
-            with make_bed(pktgen) as bed, forwarder(bed):
-                samples[name].append(bed.throughput_pps(seconds=seconds, flows=THROUGHPUT_FLOWS))
-            if samples[name][-1] == 0:
-                raise RuntimeError(f"throughput through {name}: nothing arrived")
+
+    def generated() -> float:
+        with make_bed() as bed:  # nobody takes what is sent
+            pps: float = bed.probe("--from", "pa", "--seconds", run.seconds, "--flows", THROUGHPUT_FLOWS)["sent"]["pps"]
+        return pps
+
+    through = {name: partial(pps_through, name, one, run.seconds) for name, one in forwarders().items()}
+    samples = run.in_turns({GENERATOR: generated, **through})
     limit = aggregate(samples[GENERATOR]).value
-    rows: list[dict[str, Any]] = []
     for name, values in samples.items():
         held_back = name != GENERATOR and aggregate(values).value > GENERATOR_LIMITS * limit
         text = f"{name}{', held back' if held_back else ''}"
-        rows.append(row("forwarding of 64-byte frames (held back: by the generator)", text, values, "packets/s"))
+        run.row("forwarding of 64-byte frames (held back: by the generator)", text, values, "packets/s")
     for beside, aim in ((COPY, COPY_AIM), (BRIDGE, BRIDGE_AIM), (BMV2, BMV2_AIM)):
         if beside in samples:
             over = f"forwarding of 64-byte frames: {OURS} over another"
-            rows.append(row(over, beside, ratios(samples[OURS], samples[beside]), "times", at_least=aim))
-    return rows, {"throughput_pps": samples}
+            run.row(over, beside, ratios(samples[OURS], samples[beside]), "times", at_least=aim)
+    run.raw["throughput_pps"] = samples
 
 
-def draining(pktgen: Path, rounds: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def draining(run: Run) -> None:
     """Packets a second out of a ring that was filled while the switch was stopped, without and with a thread that sends, which then
     has the processor that was the generator's."""
-    samples: dict[int, list[float]] = {0: [], 1: []}
-    for _ in range(rounds):
-        for threads, values in samples.items():
-            # Not with real-time scheduling: who counts needs a little of a processor.
-            options: dict[str, Any] = {"send_threads": threads, "ring_frames": DRAINED, "realtime": "off"}
-            with make_bed(pktgen) as bed, fairlane(bed, flows=THROUGHPUT_FLOWS, **options) as switch:
-                pin(switch.process.pid, name="sending", last=False)
-                send = ("--from", "pa", "--flows", THROUGHPUT_FLOWS, "--seconds", 10, "--count")
-                bed.probe(*send, THROUGHPUT_FLOWS)  # each flow's first packet
-                with stopped(switch.process.pid):
-                    bed.probe(*send, DRAINED - 1)
-                    before = left(bed)
-                values.append(rate_of_sending(bed, before + DRAINED // 5, before + 4 * DRAINED // 5))
+
+    def drained(threads: int) -> float:
+        # Not with real-time scheduling: who counts needs a little of a processor.
+        options: dict[str, Any] = {"send_threads": threads, "ring_frames": DRAINED, "realtime": "off"}
+        with make_bed() as bed, fairlane(bed, flows=THROUGHPUT_FLOWS, **options) as switch:
+            pin(switch.process.pid, name="sending", last=False)
+            send = ("--from", "pa", "--flows", THROUGHPUT_FLOWS, "--seconds", 10, "--count")
+            bed.probe(*send, THROUGHPUT_FLOWS)  # each flow's first packet
+            with stopped(switch.process.pid):
+                bed.probe(*send, DRAINED - 1)
+                before = left(bed)
+            return rate_of_sending(bed, before + DRAINED // 5, before + 4 * DRAINED // 5)
+
+    samples = run.in_turns({threads: partial(drained, threads) for threads in (0, 1)})
     group = "draining a full ring"
-    rows = [row(group, f"--send-threads {threads}", values, "packets/s") for threads, values in samples.items()]
-    rows.append(row(group, "--send-threads 1 over 0", ratios(samples[1], samples[0]), "times"))
-    return rows, {"draining_pps": {str(threads): values for threads, values in samples.items()}}
+    for threads, values in samples.items():
+        run.row(group, f"--send-threads {threads}", values, "packets/s")
+    run.row(group, "--send-threads 1 over 0", ratios(samples[1], samples[0]), "times")
+    run.raw["draining_pps"] = {str(threads): values for threads, values in samples.items()}
 
 
 @contextlib.contextmanager
@@ -158,82 +168,56 @@ def rate_of_sending(bed: Bed, first: int, last: int, timeout_s: float = 10.0) ->
     return (high - low) / (stop - begin)
 
 
-def memory(pktgen: Path, seconds: float) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def memory(run: Run) -> None:
     """Resident memory and packets a second with so many flows, each with its entry, all of them sending."""
-    rows: list[dict[str, Any]] = []
-    raw: dict[str, Any] = {}
     for flows in FLOWS:
-        with make_bed(pktgen) as bed, fairlane(bed, flows=flows) as switch:
-            pps = bed.throughput_pps(seconds=seconds, flows=flows)
+        with make_bed() as bed, fairlane(bed, flows=flows) as switch:
+            pps = bed.throughput_pps(seconds=run.seconds, flows=flows)
             resident = resident_mb(switch.process.pid)
-        raw[f"flows_{flows}"] = {"pps": pps, "resident_mb": resident}
+        run.raw[f"flows_{flows}"] = {"pps": pps, "resident_mb": resident}
         of = f"{flows:,} flow{'s' if flows > 1 else ''}"
-        rows.append(row(f"{OURS} with entries for many flows", f"memory, {of}", resident, "MB", below=RSS_AIM_MB))
-        rows.append(row(f"{OURS} with entries for many flows", f"forwarding, {of}", pps, "packets/s"))
-    return rows, raw
+        run.row(f"{OURS} with entries for many flows", f"memory, {of}", resident, "MB", below=RSS_AIM_MB)
+        run.row(f"{OURS} with entries for many flows", f"forwarding, {of}", pps, "packets/s")
 
 
-def rates(pktgen: Path, seconds: float) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def rates(run: Run) -> None:
     """Rate of a shaped port that always has packets waiting, by the kernel's stamps at the far end."""
-    rows: list[dict[str, Any]] = []
-    raw: dict[str, Any] = {}
     for rate_bps in RATES_BPS:
-        with make_bed(pktgen) as bed, fairlane(bed, rate_bps=rate_bps):
+        with make_bed() as bed, fairlane(bed, rate_bps=rate_bps):
             pps = int(rate_bps / (1000 * 8) * 1.2) + 1
-            result = bed.probe("--from", "pa", "--to", "pb", "--seconds", seconds, "--length", 1000, "--pps", pps)
-        raw[f"rate_{rate_bps}"] = result
+            result = bed.probe("--from", "pa", "--to", "pb", "--seconds", run.seconds, "--length", 1000, "--pps", pps)
+        run.raw[f"rate_{rate_bps}"] = result
         if not result["received"]["rate_bps"]:
             raise RuntimeError(f"shaped port, {rate_bps} bit/s: nothing arrived: {result}")
         error = abs(result["received"]["rate_bps"] / rate_bps - 1)
         name = f"{rate_bps / 1e6:.0f} Mbit/s"
-        rows.append(row("shaped port: error of the rate", name, 100 * error, "%", below=100 * RATE_ERROR_AIM))
-    return rows, raw
+        run.row("shaped port: error of the rate", name, 100 * error, "%", below=100 * RATE_ERROR_AIM)
 
 
-def delays(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def delays(run: Run) -> None:
     """Delay from the clock before the send to the kernel's stamp at the far end, at parts of each forwarder's own capacity."""
     chosen = {name: forwarder for name, forwarder in forwarders().items() if name in (BRIDGE, COPY, OURS)}
     chosen[SPINNING] = lambda bed: fairlane(bed, flows=THROUGHPUT_FLOWS, spin_us=SPIN_US)
-    capacity: dict[str, float] = {}
-    for name, forwarder in chosen.items():
-        with make_bed(pktgen) as bed, forwarder(bed):
-            capacity[name] = bed.throughput_pps(seconds=seconds, flows=THROUGHPUT_FLOWS)
-    found: dict[tuple[str, float], list[dict[str, float]]] = {}
-    for _ in range(rounds):
-        for load in DELAY_LOADS:
-            for name, forwarder in chosen.items():
-                with make_bed(pktgen) as bed, forwarder(bed):
-                    options = ("--seconds", seconds, "--flows", THROUGHPUT_FLOWS, "--pps", int(load * capacity[name]))
-                    received = bed.probe("--from", "pa", "--to", "pb", *options)["received"]
-                if not received["frames"]:
-                    raise RuntimeError(f"delay through {name} at {load:.0%}: nothing arrived: {received}")
-                found.setdefault((name, load), []).append(received)
-    rows: list[dict[str, Any]] = []
+    capacity = {name: pps_through(name, forwarder, run.seconds) for name, forwarder in chosen.items()}
+
+    def delay(load: float, name: str) -> dict[str, float]:
+        with make_bed() as bed, chosen[name](bed):
+            options = ("--seconds", run.seconds, "--flows", THROUGHPUT_FLOWS, "--pps", int(load * capacity[name]))
+            received: dict[str, float] = bed.probe("--from", "pa", "--to", "pb", *options)["received"]
+        if not received["frames"]:
+            raise RuntimeError(f"delay through {name} at {load:.0%}: nothing arrived: {received}")
+        return received
+
+    found = run.in_turns({(load, name): partial(delay, load, name) for load in DELAY_LOADS for name in chosen})
     for load in DELAY_LOADS:
         for part in ("p50", "p99", "p999"):
-            values = {name: [one[f"delay_us_{part}"] for one in found[name, load]] for name in chosen}
+            values = {name: [one[f"delay_us_{part}"] for one in found[load, name]] for name in chosen}
             where = f"{'p99.9' if part == 'p999' else part} at {load:.0%} of its capacity"
-            rows += [row(f"delay through {name}", where, values[name], "µs") for name in chosen]
+            for name in chosen:
+                run.row(f"delay through {name}", where, values[name], "µs")
             if (part, load) == ("p99", 0.5):
                 for name, beside, aim in ((OURS, BRIDGE, DELAY_AIM), (SPINNING, BRIDGE, DELAY_AIM), (OURS, COPY, None)):
                     over = f"delay over that of {beside}, {where}"
-                    rows.append(row(over, name, ratios(values[name], values[beside]), "times", at_most=aim))
-    raw = {f"{name} {load:.0%}": received for (name, load), received in found.items()}
-    return rows, {"delay": raw, "delay_capacity_pps": capacity}
-
-
-def bench(seconds: float = 3.0, rounds: int = 6, only: str = "") -> dict[str, Any]:
-    """All measurements; see the module's text for the form of the result."""
-    pktgen = build_pktgen()
-    parts: dict[str, Part] = {
-        "throughput": lambda: throughput(pktgen, seconds, rounds),
-        "draining": lambda: draining(pktgen, rounds),
-        "memory": lambda: memory(pktgen, seconds),
-        "rates": lambda: rates(pktgen, seconds),
-        "delays": lambda: delays(pktgen, seconds, rounds),
-    }
-    return measure(parts, only)
-
-
-if __name__ == "__main__":
-    print_measured("forwarding", bench, ["throughput", "draining", "memory", "rates", "delays"])
+                    run.row(over, name, ratios(values[name], values[beside]), "times", at_most=aim)
+    run.raw["delay"] = {f"{name} {load:.0%}": received for (load, name), received in found.items()}
+    run.raw["delay_capacity_pps"] = capacity

@@ -12,13 +12,12 @@ from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean
-from typing import Any
 
 from fairlane_lab.definition import Selection, expand, load
 from fairlane_lab.runners import kernel
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.kernel import BUILT
-from summary import row
+from summary import Run
 from testbed import descendants
 
 RUNS = 6
@@ -84,10 +83,11 @@ def pss_mb(pid: int) -> float:
     return 0.0
 
 
-def bench() -> dict[str, Any]:
-    """Rows and raw numbers, of the form that `summary.row` makes; none where no kernel is built."""
+def bench(run: Run) -> None:
+    """Nothing where no kernel is built."""
     if not (BUILT / "linux").exists():
-        return {"rows": [], "raw": {"kernel_time": "no kernel is built (make kernel)"}}
+        run.raw["kernel_time"] = "no kernel is built (make kernel)"
+        return
     pair, many = two_flows(), many_flows()
     alone: list[dict[str, float]] = []
     together: list[float] = []
@@ -97,25 +97,18 @@ def bench() -> dict[str, Any]:
         list(pool.map(measure, [pair, pair]))  # both have loaded what they need
         for _ in range(RUNS):
             alone += pool.map(measure, [pair])
-            together += [run["wall_s"] for run in pool.map(measure, [pair, pair])]
+            together += [one["wall_s"] for one in pool.map(measure, [pair, pair])]
             fast += pool.map(measure, [many])
         memory_mb += pool.map(measure_memory_mb, [replace(pair, duration_s=20.0), many])
-    speed = [run["virtual_s"] / run["wall_s"] for run in alone]
-    frame_ms = [run["wall_s"] * 1e3 / run["frames"] for run in alone]
-    fast_speed = [run["virtual_s"] / run["wall_s"] for run in fast]
-    loss = mean(together) / mean(run["wall_s"] for run in alone)
+    speed, fast_speed = ([one["virtual_s"] / one["wall_s"] for one in runs] for runs in (alone, fast))
+    frame_ms = [one["wall_s"] * 1e3 / one["frames"] for one in alone]
+    loss = mean(together) / mean(one["wall_s"] for one in alone)
     speeds = "Linux in virtual time through P4: virtual over wall time"
     costs = "Linux in virtual time: what a run takes"
-    rows = [
-        row(speeds, "2 flows at 2 Mbit/s", speed, "times", at_least=TWO_FLOWS_AIM, statistic="mean"),
-        row(speeds, "17 flows at 100 Mbit/s", fast_speed, "times", at_least=GIGABIT_TENTH_AIM, statistic="mean"),
-        row(costs, "a frame", frame_ms, "ms", at_most=FRAME_AIM_MS, statistic="mean"),
-        row(costs, "a run beside another", loss, "times", at_most=LOSS_AIM),
-        row(costs, "memory of the larger run", max(memory_mb), "MB", below=MEMORY_AIM_MB),
-    ]
-    return {
-        "rows": rows,
-        "raw": {
-            "kernel_time": {"alone": alone, "together_wall_s": together, "many_flows": fast, "memory_mb": memory_mb}
-        },
-    }
+    run.row(speeds, "2 flows at 2 Mbit/s", speed, "times", at_least=TWO_FLOWS_AIM, statistic="mean")
+    run.row(speeds, "17 flows at 100 Mbit/s", fast_speed, "times", at_least=GIGABIT_TENTH_AIM, statistic="mean")
+    run.row(costs, "a frame", frame_ms, "ms", at_most=FRAME_AIM_MS, statistic="mean")
+    run.row(costs, "a run beside another", loss, "times", at_most=LOSS_AIM)
+    run.row(costs, "memory of the larger run", max(memory_mb), "MB", below=MEMORY_AIM_MB)
+    numbers = {"alone": alone, "together_wall_s": together, "many_flows": fast, "memory_mb": memory_mb}
+    run.raw["kernel_time"] = numbers

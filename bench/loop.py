@@ -9,14 +9,13 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from fairlane_lab.definition import Selection, expand, load
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners import mininet
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.collect import VoidError
-from summary import row
+from summary import Run
 from testbed import descendants
 
 FLOWS = (2, 256)
@@ -93,17 +92,11 @@ def shares(flows: int) -> list[float]:
     return found
 
 
-def bench() -> dict[str, Any]:
-    """Rows and raw numbers, as the other parts of `make bench`."""
+def bench(run: Run) -> None:
+    """Each number of flows in a run of its own."""
     samples = {flows: shares(flows) for flows in FLOWS}
-    rows = [
-        row(
-            "the control loop, of one processor",
-            f"{flows} flows on one port",
-            [100 * share for share in values],
-            "%",
-            at_most=100 * AIM if flows == max(FLOWS) else None,
-        )
-        for flows, values in samples.items()
-    ]
-    return {"rows": rows, "raw": {"loop_share": {str(flows): values for flows, values in samples.items()}}}
+    for flows, values in samples.items():
+        aim = 100 * AIM if flows == max(FLOWS) else None
+        percent = [100 * share for share in values]
+        run.row("the control loop, of one processor", f"{flows} flows on one port", percent, "%", at_most=aim)
+    run.raw["loop_share"] = {str(flows): values for flows, values in samples.items()}

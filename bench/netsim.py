@@ -5,7 +5,6 @@ also beside ns-2 where it is installed."""
 from __future__ import annotations
 
 import json
-import os
 import resource
 import shutil
 import subprocess
@@ -19,8 +18,9 @@ from typing import Any
 from fairlane_lab.definition import expand, load
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import Scenario
-from summary import row
-from testbed import ROOT
+from summary import Run, ratios
+from testbed import ROOT, run_example
+from testbed import run as run_command
 
 PACKETS_PER_S_AIM = 400_000.0
 GROWTH_AIM = 1.5
@@ -57,12 +57,7 @@ def parse(text: str) -> list[dict[str, Any]]:
 
 
 def _example(*arguments: str) -> list[dict[str, Any]]:
-    command = ["cargo", "run", "--release", "--quiet", "--package", "netsim", "--example", "packets_per_second", "--"]
-    command += arguments
-    done = subprocess.run(command, cwd=ROOT / "switch", env=os.environ, capture_output=True, text=True, timeout=1800)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
-    return parse(done.stdout)
+    return parse(run_example("netsim", "packets_per_second", *arguments))
 
 
 def links() -> dict[str, Scenario]:
@@ -81,31 +76,34 @@ def table2() -> list[dict[str, Any]]:
     return [{"case": case, "virtual_s": of.virtual_s, "wall_s": of.wall_s} for case, of in results.items()]
 
 
-def beside_ns2(rounds: int) -> tuple[list[dict[str, Any]], dict[str, list[float]]]:
+def beside_ns2(table: Run) -> dict[str, list[float]]:
     """Processor seconds of `NS2_VIRTUAL_S` of Reno against Vegas, here with Qthresh, in ns-2 without, and in ns-2 with
     each event of a packet written to a file; in turns."""
     group = f"processor time of {NS2_VIRTUAL_S:,.0f} virtual s of Reno against Vegas at 2 Mbit/s"
     if shutil.which("ns") is None:
-        return [], {}
+        return {}
     scenario = replace(links()[NS2_CASE], duration_s=NS2_VIRTUAL_S)
     dumbbell = ["ns", str(ROOT / "bench" / "dumbbell.tcl"), "2000000", "2", f"{NS2_VIRTUAL_S:g}"]
-    samples: dict[str, list[float]] = {"netsim": [], "ns-2": [], "ns-2 with trace": []}
+
+    def netsim() -> float:
+        started = time.process_time()
+        run(scenario)
+        return time.process_time() - started
+
+    def ns2(*trace: str) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([*dumbbell, *trace], capture_output=True, check=True, timeout=600)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
     with tempfile.TemporaryDirectory() as folder:
-        commands = {"ns-2": dumbbell, "ns-2 with trace": [*dumbbell, f"{folder}/trace"]}
-        for _ in range(rounds):
-            started = time.process_time()
-            run(scenario)
-            samples["netsim"].append(time.process_time() - started)
-            for who, command in commands.items():
-                before = resource.getrusage(resource.RUSAGE_CHILDREN)
-                subprocess.run(command, capture_output=True, check=True, timeout=600)
-                after = resource.getrusage(resource.RUSAGE_CHILDREN)
-                samples[who].append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
-    rows = [row(group, who, values, "s") for who, values in samples.items()]
-    for who in commands:
-        ratios = [theirs / ours for ours, theirs in zip(samples["netsim"], samples[who], strict=True)]
-        rows.append(row(group, f"speed over {who}", ratios, "times", at_least=NS2_AIM))
-    return rows, samples
+        measures = {"netsim": netsim, "ns-2": ns2, "ns-2 with trace": lambda: ns2(f"{folder}/trace")}
+        samples = table.in_turns(measures)
+    for who, values in samples.items():
+        table.row(group, who, values, "s")
+    for who in ("ns-2", "ns-2 with trace"):
+        table.row(group, f"speed over {who}", ratios(samples[who], samples["netsim"]), "times", at_least=NS2_AIM)
+    return samples
 
 
 def paper_000(jobs: int = 2) -> float:
@@ -114,42 +112,35 @@ def paper_000(jobs: int = 2) -> float:
         command = [str(Path(sys.executable).with_name("fairlane")), "lab", "run", *PAPER, "--jobs", str(jobs)]
         command += ["--repeats", "5", "--no-plots", "--results", folder]
         started = time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
+        run_command(*command, timeout_s=1800)
         wall_s = time.perf_counter() - started
-        if done.returncode != 0:
-            raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
         there = {path.parent.parent.name for path in Path(folder).glob("*/*/summary.json")}
         if there != set(PAPER):
             raise RuntimeError(f"{' '.join(command)}: no results of {', '.join(sorted(set(PAPER) - there))}")
     return wall_s
 
 
-def bench(rounds: int = 6) -> dict[str, Any]:
-    """Rows of the form that `summary.row` makes, and raw numbers; ns-2's where it is installed."""
+def bench(table: Run) -> None:
+    """All in virtual time; ns-2 where it is installed."""
     flows = _example("--flows", "2,10,100,1000")
     gigabit = _example("--flows", "65", "--mss-bytes", "1446")
     fat_options = ("--rate-bps", "10000000000", "--pairs", "250", "--queue-packets", "8500", "--packets", "4000000")
     (fat,) = _example("--flows", "10000", *fat_options)
     (tiers,) = _example("--flows", "320", "--switches", "64")
     table2_runs = table2()
-    ns2_rows, ns2 = beside_ns2(rounds)
-    paper_s = paper_000()
     by_flows = {one["flows"]: one for one in flows}
     growth = by_flows[1000]["ns_per_packet"] / by_flows[2]["ns_per_packet"]
     ratio = sum(link["virtual_s"] for link in table2_runs) / sum(link["wall_s"] for link in table2_runs)
     forwarding, speed = "virtual time: packets through a switch", "virtual time: virtual over wall time"
-    rows = [
-        row(forwarding, f"{count:,} flows at 1 Gbit/s", one["packets_per_s"], "packets/s", at_least=PACKETS_PER_S_AIM)
-        for count, one in sorted(by_flows.items())
-    ]
-    rows += [
-        row(forwarding, "320 flows, 64 switches", tiers["packets_per_s"], "packets/s", at_least=PACKETS_PER_S_AIM),
-        row(forwarding, "time of one, 1,000 flows to 2", growth, "times", below=GROWTH_AIM),
-        row(speed, "65 flows at 1 Gbit/s", gigabit[0]["virtual_per_wall"], "times", at_least=GIGABIT_AIM),
-        row(speed, "10,000 flows at 10 Gbit/s", fat["virtual_per_wall"], "times", at_least=FAT_AIM),
-        row(speed, "Table 2's links", ratio, "times", at_least=LINKS_AIM),
-        *ns2_rows,
-        row("all of the Qthresh paper in virtual time", "5 repeats, 2 processes", paper_s, "s", at_most=PAPER_AIM_S),
-    ]
+    rates = {f"{count:,} flows at 1 Gbit/s": one for count, one in sorted(by_flows.items())}
+    for name, one in {**rates, "320 flows, 64 switches": tiers}.items():
+        table.row(forwarding, name, one["packets_per_s"], "packets/s", at_least=PACKETS_PER_S_AIM)
+    table.row(forwarding, "time of one, 1,000 flows to 2", growth, "times", below=GROWTH_AIM)
+    table.row(speed, "65 flows at 1 Gbit/s", gigabit[0]["virtual_per_wall"], "times", at_least=GIGABIT_AIM)
+    table.row(speed, "10,000 flows at 10 Gbit/s", fat["virtual_per_wall"], "times", at_least=FAT_AIM)
+    table.row(speed, "Table 2's links", ratio, "times", at_least=LINKS_AIM)
+    ns2 = beside_ns2(table)
+    paper_s = paper_000()
+    table.row("all of the Qthresh paper in virtual time", "5 repeats, 2 processes", paper_s, "s", at_most=PAPER_AIM_S)
     raw = {"flows": flows, "gigabit": gigabit, "fat": fat, "tiers": tiers, "table2": table2_runs, "ns2_s": ns2}
-    return {"rows": rows, "raw": {"netsim": raw | {"paper_s": paper_s}}}
+    table.raw["netsim"] = raw | {"paper_s": paper_s}

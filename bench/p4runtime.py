@@ -2,18 +2,17 @@
 """Measures P4Runtime: 65,536 entries of a table written in batches of 1,000 and read back, on fairlane-switch and on BMv2.
 
 By a client that sends requests made before (what the server can do) and by the control plane's own client (what it gets).
-Prints one JSON object, as `forwarding.py` does. No root is needed; without `simple_switch_grpc` there is nothing to compare.
+Without `simple_switch_grpc` there is nothing to compare.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
-import json
 import queue
 import time
 from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from typing import Any, cast
 
 import finsy as fy
@@ -22,7 +21,7 @@ from bmv2 import is_installed, start_bmv2
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
 from fairlane_switch.switch import SwitchOptions, start_switch
 from finsy.proto import p4r, p4r_grpc
-from summary import row
+from summary import Run
 from testbed import BATCH, COMPILED, configure
 
 ENTRIES = 65_536
@@ -161,47 +160,33 @@ def check(found: int, count: int, address: str) -> None:
         raise RuntimeError(f"{address}: {count} entries were written, {found} read")
 
 
-def bench(rounds: int = 3, count: int = ENTRIES) -> dict[str, Any]:
+def bench(run: Run, count: int = ENTRIES) -> None:
     """All measurements, in turns; the best round of each counts: a disturbance only slows."""
     targets: dict[str, Callable[[], Address]] = {"fairlane-switch": ours}
     if is_installed():
         targets["simple_switch_grpc"] = bmv2
     clients = {"requests made before": measure_requests_made_before, "our client": measure_finsy}
+
+    def measure(client: str, target: str) -> tuple[float, float]:
+        with targets[target]() as address:
+            return clients[client](address, count)
+
+    measures = {(client, target): partial(measure, client, target) for client in clients for target in targets}
     samples: dict[str, list[float]] = {}
-    for _ in range(rounds):
-        for client, measure in clients.items():
-            for target, start in targets.items():
-                with start() as address:
-                    writes, reads = measure(address, count)
-                samples.setdefault(f"writes, {client}: {target}", []).append(writes)
-                samples.setdefault(f"reads, {client}: {target}", []).append(reads)
-    return {"rows": rows_of(samples, count), "raw": {"p4runtime_per_s": samples}}
+    for (client, target), found in run.in_turns(measures).items():
+        for what, values in zip(("writes", "reads"), zip(*found, strict=True), strict=True):
+            samples[f"{what}, {client}: {target}"] = list(values)
+    add_rows(run, samples, count)
+    run.raw["p4runtime_per_s"] = samples
 
 
-def rows_of(samples: dict[str, list[float]], count: int) -> list[dict[str, Any]]:
+def add_rows(run: Run, samples: dict[str, list[float]], count: int) -> None:
     """The table's lines: what each has reached, and the ratio where BMv2 was there."""
     best = {name: max(values) for name, values in samples.items()}
-    rows: list[dict[str, Any]] = []
     for name, value in best.items():
         what, _, target = name.rpartition(": ")
         group = f"P4Runtime, {count:,} {what} (the best of {len(samples[name])} rounds)"
-        rows.append(row(group, target, value, "entries/s"))
+        run.row(group, target, value, "entries/s")
         beside = best.get(f"{what}: simple_switch_grpc")
         if target == "fairlane-switch" and beside:
-            rows.append(row(group, "fairlane-switch beside BMv2", value / beside, "times", at_least=1))
-    return rows
-
-
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description="Measures P4Runtime writes and reads; prints JSON.")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds of the comparison; the best of each counts")
-    parser.add_argument("--entries", type=int, default=ENTRIES, help="table entries, at most 65536")
-    arguments = parser.parse_args()
-    if not 1 <= arguments.entries <= ENTRIES:
-        parser.error(f"--entries {arguments.entries}: must be 1 to {ENTRIES}")
-    print(json.dumps(bench(arguments.rounds, arguments.entries), indent=1, ensure_ascii=False))
-
-
-if __name__ == "__main__":
-    main()
+            run.row(group, "fairlane-switch beside BMv2", value / beside, "times", at_least=1)

@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from typing import Any
 
-from summary import row
-from testbed import ROOT
+from summary import Run
+from testbed import COMPILED, run_example
 
 NS_AIM = 250.0
 GFR_AIM = 1.5
@@ -45,49 +43,44 @@ def parse(text: str) -> list[dict[str, Any]]:
 
 def measure(program: str, number: int | None = None) -> list[dict[str, Any]]:
     """The example's rows for a compiled program, with that many flows or VCs; None: its own choice."""
-    command = ["cargo", "run", "--release", "--quiet", "--package", "v1model", "--example", "ns_per_packet", "--"]
-    command += [str(ROOT / "p4src" / "compiled" / f"{program}.json"), *([] if number is None else [str(number)])]
-    done = subprocess.run(command, cwd=ROOT / "switch", env=os.environ, capture_output=True, text=True, timeout=1800)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
-    return parse(done.stdout)
+    words = [] if number is None else [str(number)]
+    return parse(run_example("v1model", "ns_per_packet", COMPILED / f"{program}.json", *words))
 
 
-def gfr_rows(qthresh: list[dict[str, Any]], gfr: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def add_gfr(run: Run, qthresh: list[dict[str, Any]], gfr: list[dict[str, Any]]) -> None:
     """gfr.p4 with and without policing, each beside qthresh.p4's whole way with as many flows."""
     counted = {line["flows"]: line["total_ns"] for line in qthresh if line["path"] == "counted"}
-    rows: list[dict[str, Any]] = []
     for line in gfr:
         ns, beside = line["total_ns"], counted[line["flows"]]
         where = "with policing" if line["path"] == "edge" else "without policing"
         group = f"gfr.p4 alone, a packet (aim: {GFR_AIM:g} times qthresh.p4 with as many flows)"
-        rows.append(row(group, f"{where}, {line['flows']:,.0f} VCs", ns, "ns", at_most=GFR_AIM * beside))
-    return rows
+        run.row(group, f"{where}, {line['flows']:,.0f} VCs", ns, "ns", at_most=GFR_AIM * beside)
 
 
-def ena_rows(beside: list[dict[str, Any]], ena: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def add_ena(run: Run, beside: list[dict[str, Any]], ena: list[dict[str, Any]]) -> None:
     """Each way through ena.p4, those that every packet takes beside qthresh.p4's whole way with as many flows."""
     (whole,) = [line["total_ns"] for line in beside if line["path"] == "counted"]
-    rows: list[dict[str, Any]] = []
     for path, what in ENA_PATHS.items():
         ns = next(line["total_ns"] for line in ena if line["path"] == path)
         group = f"ena.p4 alone, a packet (aim: {ENA_AIM:g} times qthresh.p4 with as many flows)"
-        rows.append(row(group, what, ns, "ns", at_most=ENA_AIM * whole if path in ENA_JUDGED else None))
-    return rows
+        run.row(group, what, ns, "ns", at_most=ENA_AIM * whole if path in ENA_JUDGED else None)
 
 
-def bench() -> dict[str, Any]:
-    """Rows of the form that `summary.row` makes, and raw numbers."""
+def bench(run: Run) -> None:
+    """All three programs."""
     table = measure("qthresh")
-    rows: list[dict[str, Any]] = []
     for line in table:
         of = f"{line['flows']:,.0f} flow{'s' if line['flows'] > 1 else ''}"
         way = "whole way" if line["path"] == "counted" else "forwarding only"
-        rows.append(row("qthresh.p4 alone, a packet", f"{way}, {of}", line["total_ns"], "ns", at_most=NS_AIM))
+        run.row("qthresh.p4 alone, a packet", f"{way}, {of}", line["total_ns"], "ns", at_most=NS_AIM)
     beside = [line for vcs in VCS for line in measure("qthresh", vcs)]
     gfr = [line for vcs in VCS for line in measure("gfr", vcs)]
-    rows += gfr_rows(beside, gfr)
+    add_gfr(run, beside, gfr)
     ena = measure("ena", ENA_FLOWS)
-    rows += ena_rows(measure("qthresh", ENA_FLOWS), ena)
-    raw = {"ns_per_packet": table, "gfr_ns_per_packet": gfr, "qthresh_beside_gfr": beside, "ena_ns_per_packet": ena}
-    return {"rows": rows, "raw": raw}
+    add_ena(run, measure("qthresh", ENA_FLOWS), ena)
+    run.raw |= {
+        "ns_per_packet": table,
+        "gfr_ns_per_packet": gfr,
+        "qthresh_beside_gfr": beside,
+        "ena_ns_per_packet": ena,
+    }

@@ -3,21 +3,22 @@
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import json
 import os
 import platform
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fairlane_lab.results.statistics import Statistic, aggregate
 from rich.console import Console
 from testbed import ROOT
 
+Name = TypeVar("Name")
+Value = TypeVar("Value")
 RESULTS = ROOT / "results" / "bench"
 INTERVAL_RUNS = 6
 """With fewer runs their range holds the median with less than 95 % confidence (binomial)."""
@@ -93,33 +94,30 @@ def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
     return [one / other for one, other in zip(ours, theirs, strict=True)]
 
 
-Part = Callable[[], tuple[list[dict[str, Any]], dict[str, Any]]]
-"""A part of a benchmark: rows, and raw numbers."""
+@dataclass
+class Run:
+    """A run of the benchmarks: each part measures as it says, and adds what it has found."""
 
+    seconds: float = 3.0
+    """Length of each measurement."""
+    rounds: int = 6
+    """Of a comparison."""
+    rows: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """What `row` makes."""
+    raw: dict[str, Any] = field(default_factory=dict[str, Any])
+    """All numbers, by name."""
 
-def measure(parts: Mapping[str, Part], only: str = "") -> dict[str, Any]:
-    """Measure all parts, or `only` one: `{"rows": [what `row` makes...], "raw": {...}}`."""
-    rows: list[dict[str, Any]] = []
-    raw: dict[str, Any] = {}
-    for name, part in parts.items():
-        if only in ("", name):
-            part_rows, part_raw = part()
-            rows += part_rows
-            raw |= part_raw
-    return {"rows": rows, "raw": raw}
+    def row(self, group: str, name: str, measured: float | Sequence[float], unit: str, **judged: Any) -> None:
+        """Add a line of the table; the arguments are those of the function `row`."""
+        self.rows.append(row(group, name, measured, unit, **judged))
 
-
-def print_measured(what: str, bench: Callable[[float, int, str], dict[str, Any]], parts: Sequence[str]) -> None:
-    """The command line of a benchmark with parts that needs root: prints its result as JSON."""
-    parser = argparse.ArgumentParser(description=f"Measures {what}; prints JSON.")
-    parser.add_argument("--seconds", type=float, default=3.0, help="length of each measurement")
-    parser.add_argument("--rounds", type=int, default=6, help="rounds of the comparison")
-    parser.add_argument("--only", choices=parts, default="", help="one part only")
-    arguments = parser.parse_args()
-    if os.geteuid() != 0:
-        sys.exit(f"bench/{Path(sys.argv[0]).name}: network namespaces need root")
-    result = bench(arguments.seconds, arguments.rounds, arguments.only)
-    print(json.dumps(result, indent=1, ensure_ascii=False))
+    def in_turns(self, measures: Mapping[Name, Callable[[], Value]]) -> dict[Name, list[Value]]:
+        """Measure each once in every round, one after the other."""
+        samples: dict[Name, list[Value]] = {name: [] for name in measures}
+        for _ in range(self.rounds):
+            for name, measure in measures.items():
+                samples[name].append(measure())
+        return samples
 
 
 def number(value: float) -> str:

@@ -12,7 +12,7 @@ import pipeline
 import pytest
 import topology
 from fairlane_topology.topology import load as load_topology
-from summary import save
+from summary import Run, save
 from testbed import ROOT, entries
 
 
@@ -30,8 +30,9 @@ def test_gfr_is_judged_beside_qthresh_with_as_many_flows() -> None:
         for flows, path, ns in ((6.0, "plain", 100.0), (6.0, "counted", 200.0), (1000.0, "counted", 300.0))
     ]
     gfr = [{"flows": 6.0, "path": "edge", "total_ns": 301.0}, {"flows": 1000.0, "path": "core", "total_ns": 450.0}]
-    rows = pipeline.gfr_rows(qthresh, gfr)
-    assert [(row["name"], row["ok"]) for row in rows] == [
+    run = Run()
+    pipeline.add_gfr(run, qthresh, gfr)
+    assert [(row["name"], row["ok"]) for row in run.rows] == [
         ("with policing, 6 VCs", False),
         ("without policing, 1,000 VCs", True),
     ]
@@ -43,9 +44,10 @@ def test_ena_is_judged_beside_qthresh_where_every_packet_goes() -> None:
         {"flows": 1000.0, "path": "counted", "total_ns": 200.0},
     ]
     times = {"plain": 200.0, "acks": 321.0, "data": 320.0, "full": 999.0, "errors": 400.0, "marks": 400.0}
-    rows = pipeline.ena_rows(beside, [{"flows": 1000.0, "path": path, "total_ns": ns} for path, ns in times.items()])
-    assert [row["ok"] for row in rows] == [True, False, True, True, True, True]
-    assert [bool(row["aim"]) for row in rows] == [True, True, True, False, False, False]
+    run = Run()
+    pipeline.add_ena(run, beside, [{"flows": 1000.0, "path": path, "total_ns": ns} for path, ns in times.items()])
+    assert [row["ok"] for row in run.rows] == [True, False, True, True, True, True]
+    assert [bool(row["aim"]) for row in run.rows] == [True, True, True, False, False, False]
 
 
 def test_output_without_a_table_is_an_error() -> None:
@@ -77,15 +79,17 @@ def test_latest_points_to_the_newest_summary(tmp_path: Path) -> None:
 
 def test_p4runtime_is_judged_beside_bmv2_where_it_was_there() -> None:
     samples = {"writes, our client: fairlane-switch": [1.0, 3.0], "writes, our client: simple_switch_grpc": [2.0, 1.0]}
-    rows = p4runtime.rows_of(samples, 65_536)
-    assert {row["group"] for row in rows} == {"P4Runtime, 65,536 writes, our client (the best of 2 rounds)"}
-    assert [(row["name"], row["value"], row["ok"]) for row in rows] == [
+    run = Run()
+    p4runtime.add_rows(run, samples, 65_536)
+    assert {row["group"] for row in run.rows} == {"P4Runtime, 65,536 writes, our client (the best of 2 rounds)"}
+    assert [(row["name"], row["value"], row["ok"]) for row in run.rows] == [
         ("fairlane-switch", 3.0, True),
         ("fairlane-switch beside BMv2", 1.5, True),
         ("simple_switch_grpc", 2.0, True),
     ]
-    (alone,) = p4runtime.rows_of({"reads, our client: fairlane-switch": [5.0]}, 10)
-    assert alone["aim"] == ""
+    alone = Run()
+    p4runtime.add_rows(alone, {"reads, our client: fairlane-switch": [5.0]}, 10)
+    assert [row["aim"] for row in alone.rows] == [""]
 
 
 def test_p4runtime_s_entries_are_as_many_flows() -> None:

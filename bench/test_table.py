@@ -17,9 +17,11 @@ import netsim
 import p4runtime
 import pipeline
 import pytest
+import topology
 import wire
+from parts import PARTS
 from rich.console import Console
-from summary import COLUMNS, number, row, show
+from summary import COLUMNS, Run, number, row, show
 from testbed import ROOT
 
 ROUNDS = 6
@@ -77,6 +79,10 @@ def pair(*_arguments: object) -> tuple[float, float]:
     return measured(), measured()
 
 
+def triple(*_arguments: object) -> tuple[float, float, float]:
+    return measured(), measured(), measured()
+
+
 def nothing(*_arguments: object, **_options: object) -> Any:
     return EMPTY
 
@@ -113,29 +119,24 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     put(netsim, resource=SimpleNamespace(getrusage=usage, RUSAGE_CHILDREN=0))
     put(kernel_time, BUILT=ROOT / "bench", ProcessPoolExecutor=FakePool, measure_memory_mb=measured)
     put(kernel_time, measure=kernel_run)
-    put(forwarding, build_pktgen=measured, is_installed=measured, make_bed=a_bed, fairlane=a_bed, bmv2=a_bed)
+    put(forwarding, is_installed=measured, make_bed=a_bed, fairlane=a_bed, bmv2=a_bed)
     put(forwarding, bridge=a_bed, copy_loop=a_bed, pin=measured, stopped=nothing, left=measured)
     put(forwarding, rate_of_sending=measured, resident_mb=measured)
     monkeypatch.setattr(forwarding, "GENERATOR_LIMITS", 0.0)  # all are held back
-    put(chain, build_pktgen=measured, make_bed=a_bed, receiver=a_bed, PATHS=dict.fromkeys(chain.PATHS, a_bed))
+    put(chain, make_bed=a_bed, receiver=a_bed, PATHS=dict.fromkeys(chain.PATHS, a_bed))
     put(chain, shutil=SimpleNamespace(which=measured), tcp_flow=tcp_flow)
     put(p4runtime, is_installed=measured, ours=nothing, bmv2=nothing)
     for name in ("measure_requests_made_before", "measure_finsy"):
         monkeypatch.setattr(p4runtime, name, pair)
-    put(wire, find_binary=measured, build_probe=measured, measure=wire_result)
-    put(differences, is_installed=measured, build_pktgen=measured, make_bed=a_bed)
+    put(wire, measure=wire_result)
+    put(topology, seconds_of=triple)
+    put(differences, is_installed=measured, make_bed=a_bed)
     put(differences, ours=a_bed, bmv2=a_bed, rate=measured, burst=measured)
-    results = [
-        pipeline.bench(),
-        netsim.bench(ROUNDS),
-        kernel_time.bench(),
-        forwarding.bench(rounds=ROUNDS),
-        chain.bench(rounds=ROUNDS),
-        p4runtime.bench(),
-        wire.bench(),
-        differences.bench(),
-    ]
-    return [one for result in results for one in result["rows"]]
+    run = Run(rounds=ROUNDS)
+    monkeypatch.delitem(PARTS, "loop")  # its rows are two short ones
+    for part in PARTS.values():
+        part(run)
+    return run.rows
 
 
 def lines_of(rows: list[dict[str, Any]], width: int = 100) -> list[str]:

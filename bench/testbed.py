@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -20,6 +22,7 @@ from typing import Any
 import finsy as fy
 
 ROOT = Path(__file__).resolve().parent.parent
+SWITCH = ROOT / "switch"
 COMPILED = ROOT / "p4src" / "compiled"
 OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro", "rxvlan", "txvlan")
 NETWORK = "10.0.2.0/24"
@@ -36,15 +39,32 @@ def run(*command: str | Path, timeout_s: float = 60) -> str:
     return done.stdout
 
 
-def build_pktgen() -> Path:
-    """Path of the generator, an example of the crate `netio`, and `copy_loop` beside it; `$FAIRLANE_PKTGEN` names one that is built already."""
-    named = os.environ.get("FAIRLANE_PKTGEN")
-    if named:
-        return Path(named)
-    switch = ROOT / "switch"
-    command = ["cargo", "build", "--release", "--quiet", "--package", "netio", "--examples"]
-    subprocess.run(command, cwd=switch, check=True, timeout=1800)
-    return Path(os.environ.get("CARGO_TARGET_DIR", switch / "target")) / "release" / "examples" / "pktgen"
+@functools.cache
+def build_example(package: str, *names: str, built: str = "") -> Path:
+    """Path of the first of these examples of a crate, and the others beside it; the environment variable `built` names one that is built already."""
+    if path := os.environ.get(built):
+        return Path(path)
+    examples = [word for name in names for word in ("--example", name)]
+    command = ["cargo", "build", "--release", "--quiet", "--package", package, *examples]
+    subprocess.run(command, cwd=SWITCH, check=True, timeout=1800)
+    return Path(os.environ.get("CARGO_TARGET_DIR", SWITCH / "target")) / "release" / "examples" / names[0]
+
+
+def pktgen() -> Path:
+    """Path of the generator; `copy_loop` is beside it."""
+    return build_example("netio", "pktgen", "copy_loop", built="FAIRLANE_PKTGEN")
+
+
+def run_example(package: str, name: str, *arguments: str | Path) -> str:
+    """What an example of a crate prints. Raises RuntimeError with its own words."""
+    return run(build_example(package, name), *arguments, timeout_s=1800)
+
+
+def free_addresses(count: int) -> list[str]:
+    """Addresses on loopback that nobody listens on."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
 
 
 def pin(pid: int, *, name: str = "", last: bool = True) -> None:
@@ -60,16 +80,18 @@ class Bed:
     """The probe's namespace and our two interfaces."""
 
     netns: str
-    pktgen: Path
     left: str
     """Our interface behind the one that the generator sends into."""
     right: str
     """Our interface before the one that frames arrive at."""
 
+    def inside(self, *command: str | int | float | Path) -> list[str]:
+        """A command line in the probe's namespace."""
+        return ["ip", "netns", "exec", self.netns, *map(str, command)]
+
     def probe_command(self, *arguments: str | int | float) -> list[str]:
         """Command line of the generator in its namespace, on the first processor that it may use."""
-        first = min(os.sched_getaffinity(0))
-        return ["ip", "netns", "exec", self.netns, "taskset", "-c", str(first), str(self.pktgen), *map(str, arguments)]
+        return self.inside("taskset", "-c", min(os.sched_getaffinity(0)), pktgen(), *arguments)
 
     def probe(self, *arguments: str | int | float, timeout_s: float = 60) -> dict[str, Any]:
         """Run the generator to its end; returns what it printed."""
@@ -78,8 +100,7 @@ class Bed:
 
     def arrived(self) -> int:
         """Frames that arrived at `pb` so far, by the kernel's count."""
-        path = "/sys/class/net/pb/statistics/rx_packets"
-        return int(run("ip", "netns", "exec", self.netns, "cat", path))
+        return int(run(*self.inside("cat", "/sys/class/net/pb/statistics/rx_packets")))
 
     def throughput_pps(self, *, seconds: float, length: int = 64, flows: int = 1, warm_up_s: float = 0.5) -> float:
         """Frames a second that arrive while the generator sends as many as it can."""
@@ -119,18 +140,18 @@ def bridge(name: str, interfaces: Iterable[str]) -> Generator[None]:
 
 
 @contextlib.contextmanager
-def make_bed(pktgen: Path, mtu: int = 1500) -> Generator[Bed]:
+def make_bed(mtu: int = 1500) -> Generator[Bed]:
     """Make the namespace and the pairs; take them away at the end."""
     tag = os.getpid() % 100_000
-    bed = Bed(f"dv{tag}p", pktgen, f"dv{tag}a", f"dv{tag}b")
+    bed = Bed(f"dv{tag}p", f"dv{tag}a", f"dv{tag}b")
     run("ip", "netns", "add", bed.netns)
     try:
         for scope in ("all", "default"):
-            run("ip", "netns", "exec", bed.netns, "sysctl", "-qw", f"net.ipv6.conf.{scope}.disable_ipv6=1")
+            run(*bed.inside("sysctl", "-qw", f"net.ipv6.conf.{scope}.disable_ipv6=1"))
         for ours, theirs in ((bed.left, "pa"), (bed.right, "pb")):
             run("ip", "link", "add", ours, "type", "veth", "peer", "name", theirs, "netns", bed.netns)
             Path(f"/proc/sys/net/ipv6/conf/{ours}/disable_ipv6").write_text("1")
-            for prefix, name in (((), ours), (("ip", "netns", "exec", bed.netns), theirs)):
+            for prefix, name in (((), ours), (bed.inside(), theirs)):
                 set_offloads(name, prefix)
                 run(*prefix, "ip", "link", "set", name, "mtu", str(mtu), "up")
         yield bed

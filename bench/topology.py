@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures a large topology in seconds: 20 switches in a line, a host at each, one controller; started, pinged, stopped.
-
-Prints one JSON object: `{"rows": [what summary.row makes...], "raw": {...}}`. Root is needed.
-"""
+"""Measures a large topology in seconds: 20 switches in a line, a host at each, one controller; started, pinged, stopped."""
 
 from __future__ import annotations
 
@@ -12,10 +9,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from summary import measure, print_measured, row
+from summary import Run
 from testbed import ROOT
 
 SWITCHES = 20
@@ -69,27 +67,15 @@ def seconds_of(processes: str) -> tuple[float, float, float]:
     return ready - begin, pinged - ready, end - pinged
 
 
-def topology(rounds: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def bench(run: Run) -> None:
     """In one process, and with a process for each switch and link, in turns."""
-    samples: dict[str, list[tuple[float, float, float]]] = {"one": [], "separate": []}
-    for _ in range(rounds):
-        for processes, values in samples.items():
-            values.append(seconds_of(processes))
-    rows: list[dict[str, Any]] = []
-    for processes, name in (("one", "in one process"), ("separate", "a process for each switch")):
+    kinds = {"one": "in one process", "separate": "a process for each switch"}
+    samples = run.in_turns({processes: partial(seconds_of, processes) for processes in kinds})
+    for processes, name in kinds.items():
         started, pinged, stopped = zip(*samples[processes], strict=True)
         group = f"{SWITCHES} switches, {SWITCHES} hosts, {name}"
         aim = STARTED_AIM_S if processes == "one" else None
-        rows.append(row(group, "started, with the control loop", started, "s", at_most=aim))
-        rows.append(row(group, f"{SWITCHES * (SWITCHES - 1)} pings", pinged, "s"))
-        rows.append(row(group, "stopped", stopped, "s"))
-    return rows, {"topology_s": samples}
-
-
-def bench(_seconds: float = 3.0, rounds: int = 6, only: str = "") -> dict[str, Any]:
-    """All measurements; see the module's text for the form of the result."""
-    return measure({"topology": lambda: topology(rounds)}, only)
-
-
-if __name__ == "__main__":
-    print_measured("a large topology", bench, ["topology"])
+        run.row(group, "started, with the control loop", started, "s", at_most=aim)
+        run.row(group, f"{SWITCHES * (SWITCHES - 1)} pings", pinged, "s")
+        run.row(group, "stopped", stopped, "s")
+    run.raw["topology_s"] = samples

@@ -28,13 +28,13 @@ from fairlane_controller.program.registry import load_program
 from fairlane_controller.switch.client import PipelineFiles
 
 from interfaces import make_interfaces
-from targets import REPOSITORY, TARGETS, TargetError, TargetOptions
+from targets import GRPC, REPOSITORY, TARGETS, TargetError, TargetOptions, start
 
 PORTS = (1, 2, 3)
 MTU = 9000
 SLOW_PORT = 3
-SLOW_RATE_BPS = 4000  # 100-byte frame: 0.2 s
-SLOW_RATE_PPS = 5
+SLOW_RATE_BPS = 4000  # a frame takes 0.2 s
+FRAME_BYTES = 100
 QUEUE_PACKETS = 60
 SUITE_TIMEOUT_S = 1200  # of the tests of one program: none takes two minutes on an idle machine
 TEST_TIMEOUT_S = 300  # a test starts again up to twelve times where the machine is too slow for it
@@ -147,16 +147,16 @@ def ptf_command(
     folder: Path,
     tests: list[str],
     ptf_ends: dict[int, str],
-    grpc: str,
-    files: TargetOptions,
+    files: PipelineFiles,
+    control: Path,
 ) -> list[str]:
     parameters = {
-        "grpc": grpc,
-        "device_id": files.device_id,
+        "grpc": GRPC,
+        "device_id": 1,
         "target": options.target,
         "p4info": str(files.p4info),
         "json": str(files.json),
-        "control": str(files.control),
+        "control": str(control),
     }
     command = [*PTF, "--test-dir", str(folder)]
     command += ["--pypath", str(REPOSITORY / "ptf_tests")]
@@ -244,31 +244,30 @@ def run_suite(options: argparse.Namespace, suite: Suite, switch_ends: dict[int, 
             interfaces=switch_ends,
             slow_port=SLOW_PORT,
             slow_rate_bps=SLOW_RATE_BPS,
-            slow_rate_pps=SLOW_RATE_PPS,
+            frame_bytes=FRAME_BYTES,
             queue_packets=QUEUE_PACKETS,
-            json=suite.files.json,
-            p4info=suite.files.p4info,
             log=Path(folder) / "switch.log",
             control=Path(folder) / "control",
         )
-        target = TARGETS[options.target](target_options)
+        target = start(options.target, target_options)
         try:
             code = 0
             for cases, tests in suite.select_tests(options.tests):
                 failed = 0
                 for attempt in range(ATTEMPTS):
-                    command = ptf_command(options, cases, tests, ptf_ends, target.grpc, target_options)
+                    command = ptf_command(options, cases, tests, ptf_ends, suite.files, target_options.control)
                     failed, again = run_ptf(command, folder)
-                    if not again or target.process.poll() is not None or attempt == ATTEMPTS - 1:
+                    if not again or target.has_ended or attempt == ATTEMPTS - 1:
                         break
                     tests = again
                     print(f"{cases.name}: once more, a test in real time fails where the machine stands still:", *tests)
                 code = failed or code
-            if target.process.poll() is not None:
-                print(f"the switch ended during the tests with code {target.process.returncode}", file=sys.stderr)
+            if how := target.death():
+                print(f"the switch {how} during the tests", file=sys.stderr)
                 code = 1
             if code != 0:
-                print(f"last lines of {target.name}:\n{target.tail()}", file=sys.stderr)
+                last = "\n".join(target.words.splitlines()[-20:])
+                print(f"last lines of {target.what}:\n{last}", file=sys.stderr)
             return code
         except subprocess.TimeoutExpired:
             print(f"the tests of {suite.program} did not end in {SUITE_TIMEOUT_S} s", file=sys.stderr)

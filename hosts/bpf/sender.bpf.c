@@ -35,13 +35,17 @@ struct fl_algorithm {
 #define FL_PROGRAMS 0
 #endif
 
-SEC("license") char _license[] = "Dual MIT/GPL";
+// What each program begins with.
+#define FL_BEGIN(sk)                                                                                                   \
+	struct fl_algorithm *st __attribute__((unused)) = &fl_priv(sk)->alg;                                           \
+	struct cc_tcp tcp;                                                                                             \
+	fl_open(sk, &tcp)
 
-static __always_inline struct fl_algorithm *fl_algorithm(struct sock *sk) { return &fl_priv(sk)->alg; }
+SEC("license") char _license[] = "Dual MIT/GPL";
 
 SEC("struct_ops/init")
 void BPF_PROG(fl_init, struct sock *sk) {
-	struct fl_algorithm *st __attribute__((unused)) = fl_algorithm(sk);
+	struct fl_algorithm *st __attribute__((unused)) = &fl_priv(sk)->alg;
 	struct cc_tcp tcp;
 
 	fl_start(sk, &tcp);
@@ -51,20 +55,16 @@ void BPF_PROG(fl_init, struct sock *sk) {
 
 SEC("struct_ops/ssthresh")
 __u32 BPF_PROG(fl_ssthresh, struct sock *sk) {
-	struct fl_algorithm *st __attribute__((unused)) = fl_algorithm(sk);
-	struct cc_tcp tcp;
+	FL_BEGIN(sk);
 
-	fl_open(sk, &tcp);
 	return fl_remember_ssthresh(sk, FL_SSTHRESH(st, &tcp));
 }
 
 #ifdef CC_CONG_CONTROL
 SEC("struct_ops/cong_control")
 void FL_RATE_PROG(fl_cong_control) {
-	struct fl_algorithm *st __attribute__((unused)) = fl_algorithm(sk);
-	struct cc_tcp tcp;
+	FL_BEGIN(sk);
 
-	fl_open(sk, &tcp);
 	fl_rate_sample(fl_rate_argument(ctx), &tcp);
 	FL_CONG_CONTROL(st, &tcp);
 	fl_close(sk, &tcp);
@@ -76,10 +76,8 @@ void BPF_PROG(fl_cong_avoid, struct sock *sk, __u32 ack, __u32 acked) {}
 #else
 SEC("struct_ops/cong_avoid")
 void BPF_PROG(fl_cong_avoid, struct sock *sk, __u32 ack, __u32 acked) {
-	struct fl_algorithm *st __attribute__((unused)) = fl_algorithm(sk);
-	struct cc_tcp tcp;
+	FL_BEGIN(sk);
 
-	fl_open(sk, &tcp);
 	CC_CONG_AVOID(&st->base, &tcp, acked);
 	fl_close(sk, &tcp);
 }
@@ -87,10 +85,8 @@ void BPF_PROG(fl_cong_avoid, struct sock *sk, __u32 ack, __u32 acked) {
 
 SEC("struct_ops/pkts_acked")
 void BPF_PROG(fl_pkts_acked, struct sock *sk, const struct ack_sample *sample) {
-	struct fl_algorithm *st __attribute__((unused)) = fl_algorithm(sk);
-	struct cc_tcp tcp;
+	FL_BEGIN(sk);
 
-	fl_open(sk, &tcp);
 	tcp.rtt_us = sample->rtt_us;
 	CC_PKTS_ACKED(&st->base, &tcp);
 	fl_close(sk, &tcp);
@@ -98,20 +94,16 @@ void BPF_PROG(fl_pkts_acked, struct sock *sk, const struct ack_sample *sample) {
 
 SEC("struct_ops/set_state")
 void BPF_PROG(fl_set_state, struct sock *sk, __u8 new_state) {
-	struct fl_algorithm *st __attribute__((unused)) = fl_algorithm(sk);
-	struct cc_tcp tcp;
+	FL_BEGIN(sk);
 
-	fl_open(sk, &tcp);
 	FL_SET_STATE(st, &tcp, new_state);
 	fl_close(sk, &tcp);
 }
 
 SEC("struct_ops/cwnd_event")
 void BPF_PROG(fl_cwnd_event, struct sock *sk, int event) {
-	struct fl_algorithm *st __attribute__((unused)) = fl_algorithm(sk);
-	struct cc_tcp tcp;
+	FL_BEGIN(sk);
 
-	fl_open(sk, &tcp);
 #if CC_NEEDS_ECN
 	if (event == CC_ECN_NO_CE || event == CC_ECN_IS_CE) {
 		fl_open_mark(sk, &tcp);
@@ -126,10 +118,8 @@ void BPF_PROG(fl_cwnd_event, struct sock *sk, int event) {
 
 SEC("struct_ops/undo_cwnd")
 __u32 BPF_PROG(fl_undo_cwnd, struct sock *sk) {
-	struct fl_algorithm *st __attribute__((unused)) = fl_algorithm(sk);
-	struct cc_tcp tcp;
+	FL_BEGIN(sk);
 
-	fl_open(sk, &tcp);
 #ifdef FL_UNDONE
 	if (tcp.ca_state == CC_LOSS) {
 		fl_priv(sk)->undone.timeouts++;
@@ -152,10 +142,8 @@ static size_t fl_get_info(struct sock *sk, __u32 wanted, int *attribute, union t
 #ifdef CC_BURST
 SEC("struct_ops/min_tso_segs")
 __u32 BPF_PROG(fl_min_tso_segs, struct sock *sk) {
-	struct fl_algorithm *st __attribute__((unused)) = fl_algorithm(sk);
-	struct cc_tcp tcp;
+	FL_BEGIN(sk);
 
-	fl_open(sk, &tcp);
 	return CC_BURST(&st->base, &tcp);
 }
 #endif

@@ -45,22 +45,8 @@ CC_INLINE cc_u32 bic_linux_count(const struct bic_linux *st, cc_u32 cwnd) {
 }
 
 CC_INLINE void bic_linux_cong_avoid(const struct bic_linux *st, struct cc_tcp *tcp, cc_u32 acked) {
-	cc_u32 count;
-
-	if (!tcp->cwnd_limited)
-		return;
-	if (cc_in_slow_start(tcp)) {
-		reno_slow_start_packets(tcp, &acked);
-		if (!acked)
-			return;
-	}
-	count = bic_linux_count(st, tcp->snd_cwnd);
-	tcp->snd_cwnd_cnt += acked;
-	if (count && tcp->snd_cwnd_cnt >= count) {
-		tcp->snd_cwnd += tcp->snd_cwnd_cnt / count;
-		tcp->snd_cwnd_cnt %= count;
-	}
-	tcp->snd_cwnd = cc_min(tcp->snd_cwnd, tcp->snd_cwnd_clamp);
+	if (reno_avoids(tcp, &acked))
+		reno_count_packets(tcp, acked, bic_linux_count(st, tcp->snd_cwnd));
 }
 
 CC_INLINE cc_u32 bic_linux_ssthresh(struct bic_linux *st, const struct cc_tcp *tcp) {

@@ -102,11 +102,7 @@ CC_INLINE void cubic_avoid(struct cubic *st, struct cc_tcp *tcp, cc_u32 acked) {
 	if (target <= cwnd)
 		return;
 	// 1 / cwnd of a packet for each packet and each packet that is missing: snd_cwnd_cnt counts in 1 / cwnd.
-	tcp->snd_cwnd_cnt += acked * (target - cwnd);
-	if (tcp->snd_cwnd_cnt >= cwnd && cwnd) {
-		tcp->snd_cwnd += tcp->snd_cwnd_cnt / cwnd;
-		tcp->snd_cwnd_cnt %= cwnd;
-	}
+	reno_count_packets(tcp, acked * (target - cwnd), cwnd);
 }
 
 CC_INLINE void cubic_cong_avoid(struct cubic *st, struct cc_tcp *tcp, cc_u32 acked) {
@@ -118,13 +114,10 @@ CC_INLINE void cubic_cong_avoid(struct cubic *st, struct cc_tcp *tcp, cc_u32 ack
 			st->now.begin_ns += passed_ns; // §5.8: time in which the application is the limit does not count
 		return;
 	}
-	if (cc_in_slow_start(tcp)) {
-		reno_slow_start_packets(tcp, &acked);
-		if (!acked)
-			return;
+	if (reno_avoids(tcp, &acked)) {
+		cubic_avoid(st, tcp, acked);
+		tcp->snd_cwnd = cc_min(tcp->snd_cwnd, tcp->snd_cwnd_clamp);
 	}
-	cubic_avoid(st, tcp, acked);
-	tcp->snd_cwnd = cc_min(tcp->snd_cwnd, tcp->snd_cwnd_clamp);
 }
 
 CC_INLINE cc_u32 cubic_ssthresh(struct cubic *st, const struct cc_tcp *tcp) {

@@ -102,13 +102,8 @@ CC_INLINE void cubic_linux_cong_avoid(struct cubic_linux *st, struct cc_tcp *tcp
 	cc_u32 before, t_ms;
 
 	st->base.last_ns = tcp->now_ns;
-	if (!tcp->cwnd_limited)
+	if (!reno_avoids(tcp, &acked))
 		return;
-	if (cc_in_slow_start(tcp)) {
-		reno_slow_start_packets(tcp, &acked);
-		if (!acked)
-			return;
-	}
 	if (!st->base.now.begin_ns) {
 		cubic_begin_epoch(&st->base, tcp);
 		st->count = 0;
@@ -124,10 +119,7 @@ CC_INLINE void cubic_linux_cong_avoid(struct cubic_linux *st, struct cc_tcp *tcp
 		tcp->snd_cwnd_cnt = 0;
 		tcp->snd_cwnd++;
 	}
-	tcp->snd_cwnd_cnt += acked;
-	tcp->snd_cwnd += tcp->snd_cwnd_cnt / st->count;
-	tcp->snd_cwnd_cnt %= st->count;
-	tcp->snd_cwnd = cc_min(tcp->snd_cwnd, tcp->snd_cwnd_clamp);
+	reno_count_packets(tcp, acked, st->count);
 	if (tcp->snd_cwnd != before)
 		st->count = 0;
 }

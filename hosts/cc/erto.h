@@ -27,8 +27,7 @@ CC_INLINE void erto_init(struct erto *st, const struct cc_tcp *tcp) {
 
 // Every ACK, before the window grows. A probe is out where snd_nxt is beyond what was sent at the timeout, and nothing else is.
 CC_INLINE void erto_pkts_acked(struct erto *st, const struct cc_tcp *tcp) {
-	int advanced = st->snd_una != tcp->snd_una, in_loss = tcp->ca_state == CC_LOSS;
-	st->snd_una = tcp->snd_una;
+	int advanced = reno_new_data(&st->snd_una, tcp), in_loss = tcp->ca_state == CC_LOSS;
 	st->hold = in_loss && st->open && advanced && !tcp->retrans_out && cc_seq_after(tcp->snd_nxt, tcp->high_seq);
 	st->open = !in_loss;
 }

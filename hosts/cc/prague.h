@@ -120,8 +120,7 @@ CC_INLINE void prague_control(struct prague *st, struct cc_tcp *tcp) {
 	prague_update_alpha(st, tcp);
 	prague_take_window(st, tcp);
 	if (tcp->ca_state == CC_RECOVERY) {
-		// The fast retransmission itself needs room.
-		tcp->snd_cwnd = tcp->retrans_out ? tcp->snd_ssthresh : cc_max(tcp->snd_ssthresh, tcp->in_flight + 1);
+		tcp->snd_cwnd = reno_recovery_window(tcp);
 		st->cwnd = tcp->snd_cwnd;
 	} else {
 		if (marked)

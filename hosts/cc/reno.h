@@ -38,6 +38,31 @@ CC_INLINE cc_u32 reno_ssthresh(const struct cc_tcp *tcp) { return cc_max(tcp->sn
 
 CC_INLINE cc_u32 reno_undo_cwnd(const struct cc_tcp *tcp) { return cc_max(tcp->snd_cwnd, tcp->prior_cwnd); }
 
+// Whether an ACK acknowledges new data; `snd_una` is as of the last one.
+CC_INLINE int reno_new_data(cc_u32 *snd_una, const struct cc_tcp *tcp) {
+	int is_new = *snd_una != tcp->snd_una;
+	*snd_una = tcp->snd_una;
+	return is_new;
+}
+
+// For a sender that owns its window: ssthresh after a mark, or on Linux a drop on the sender's own interface. 1: that is so.
+CC_INLINE int reno_in_cwr(struct cc_tcp *tcp) {
+	if (tcp->ca_state != CC_CWR)
+		return 0;
+	tcp->snd_cwnd = cc_min(tcp->snd_cwnd, cc_max(tcp->snd_ssthresh, 2));
+	return 1;
+}
+
+// The window of a fast recovery: ssthresh; with room for the retransmission itself while it has not gone out.
+CC_INLINE cc_u32 reno_recovery_window(const struct cc_tcp *tcp) {
+	return tcp->retrans_out ? tcp->snd_ssthresh : cc_max(tcp->snd_ssthresh, tcp->in_flight + 1);
+}
+
+// A recovery ended without its last ACK seen by the sender.
+CC_INLINE void reno_leave_recovery(struct cc_tcp *tcp) {
+	tcp->snd_cwnd = cc_min(cc_max(tcp->snd_cwnd, tcp->snd_ssthresh), cc_max(tcp->snd_ssthresh, 2));
+}
+
 #ifdef CC_SENDER_reno
 #define CC_STATE struct cc_no_state
 #endif

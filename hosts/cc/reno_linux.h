@@ -12,21 +12,29 @@ CC_INLINE void reno_slow_start_packets(struct cc_tcp *tcp, cc_u32 *acked) {
 	tcp->snd_cwnd = cc_min(cwnd, tcp->snd_cwnd_clamp);
 }
 
-CC_INLINE void reno_cong_avoid_packets(struct cc_tcp *tcp, cc_u32 acked) {
+// Slow start's part of an ACK. 1: packets are left for avoidance, and the window may grow.
+CC_INLINE int reno_avoids(struct cc_tcp *tcp, cc_u32 *acked) {
 	if (!tcp->cwnd_limited)
-		return;
-	if (cc_in_slow_start(tcp)) {
-		reno_slow_start_packets(tcp, &acked);
-		if (!acked)
-			return;
-	}
+		return 0;
+	if (!cc_in_slow_start(tcp))
+		return 1;
+	reno_slow_start_packets(tcp, acked);
+	return *acked != 0;
+}
+
+// One packet more for each `count` that are acknowledged (Linux: tcp_cong_avoid_ai()).
+CC_INLINE void reno_count_packets(struct cc_tcp *tcp, cc_u32 acked, cc_u32 count) {
 	tcp->snd_cwnd_cnt += acked;
-	if (tcp->snd_cwnd && tcp->snd_cwnd_cnt >= tcp->snd_cwnd) {
-		cc_u32 whole = tcp->snd_cwnd_cnt / tcp->snd_cwnd;
-		tcp->snd_cwnd_cnt -= whole * tcp->snd_cwnd;
-		tcp->snd_cwnd += whole;
+	if (count && tcp->snd_cwnd_cnt >= count) {
+		tcp->snd_cwnd += tcp->snd_cwnd_cnt / count;
+		tcp->snd_cwnd_cnt %= count;
 	}
 	tcp->snd_cwnd = cc_min(tcp->snd_cwnd, tcp->snd_cwnd_clamp);
+}
+
+CC_INLINE void reno_cong_avoid_packets(struct cc_tcp *tcp, cc_u32 acked) {
+	if (reno_avoids(tcp, &acked))
+		reno_count_packets(tcp, acked, tcp->snd_cwnd);
 }
 
 #ifdef CC_SENDER_reno_linux

@@ -46,7 +46,7 @@ CC_INLINE void reno_in_recovery(struct reno *st, struct cc_tcp *tcp, int new_dat
 		reno_enter_fast(st, tcp);
 	} else if (st->phase == RENO_FAST && !new_data_acked) {
 		// Each duplicate ACK lowers in_flight by one: holding cwnd here is Reno's "inflate by one".
-		tcp->snd_cwnd = tcp->retrans_out ? tcp->snd_ssthresh : cc_max(tcp->snd_ssthresh, tcp->in_flight + 1);
+		tcp->snd_cwnd = reno_recovery_window(tcp);
 	} else {
 		st->dupacks = new_data_acked ? 0 : st->dupacks + 1;
 		st->phase = RENO_HELD;
@@ -61,18 +61,15 @@ CC_INLINE void reno_in_recovery(struct reno *st, struct cc_tcp *tcp, int new_dat
 
 // Every ACK, duplicate or not (Linux: cong_control).
 CC_INLINE void reno_on_ack(struct reno *st, struct cc_tcp *tcp) {
-	int new_data_acked = st->snd_una != tcp->snd_una;
-	st->snd_una = tcp->snd_una;
+	int new_data_acked = reno_new_data(&st->snd_una, tcp);
 	if (tcp->ca_state == CC_RECOVERY) {
 		reno_in_recovery(st, tcp, new_data_acked);
 		return;
 	}
-	if (tcp->ca_state == CC_CWR) { // a mark, or on Linux a drop on the sender's own interface
-		tcp->snd_cwnd = cc_min(tcp->snd_cwnd, cc_max(tcp->snd_ssthresh, 2));
+	if (reno_in_cwr(tcp))
 		return;
-	}
 	if (st->phase != RENO_NORMAL && tcp->ca_state != CC_LOSS)
-		tcp->snd_cwnd = cc_min(cc_max(tcp->snd_cwnd, tcp->snd_ssthresh), cc_max(tcp->snd_ssthresh, 2));
+		reno_leave_recovery(tcp);
 	st->phase = RENO_NORMAL;
 	reno_cong_avoid(tcp, new_data_acked);
 }

@@ -21,9 +21,8 @@ CC_INLINE void rfc6675_init(struct rfc6675 *st, const struct cc_tcp *tcp) {
 
 // Every ACK (Linux: cong_control).
 CC_INLINE void rfc6675_on_ack(struct rfc6675 *st, struct cc_tcp *tcp) {
-	int new_data_acked = st->snd_una != tcp->snd_una;
+	int new_data_acked = reno_new_data(&st->snd_una, tcp);
 
-	st->snd_una = tcp->snd_una;
 	if (tcp->ca_state == CC_RECOVERY) {
 		if (!st->in_recovery || !tcp->retrans_out) // room for the retransmission itself
 			tcp->snd_cwnd = cc_max(tcp->snd_ssthresh, tcp->in_flight + 1);
@@ -33,12 +32,10 @@ CC_INLINE void rfc6675_on_ack(struct rfc6675 *st, struct cc_tcp *tcp) {
 		tcp->snd_cwnd_cnt = 0;
 		return;
 	}
-	if (tcp->ca_state == CC_CWR) { // a mark, or on Linux a drop on the sender's own interface
-		tcp->snd_cwnd = cc_min(tcp->snd_cwnd, cc_max(tcp->snd_ssthresh, 2));
+	if (reno_in_cwr(tcp))
 		return;
-	}
 	if (st->in_recovery && tcp->ca_state != CC_LOSS)
-		tcp->snd_cwnd = cc_min(cc_max(tcp->snd_cwnd, tcp->snd_ssthresh), cc_max(tcp->snd_ssthresh, 2));
+		reno_leave_recovery(tcp);
 	st->in_recovery = 0;
 	reno_cong_avoid(tcp, new_data_acked);
 }

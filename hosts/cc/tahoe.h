@@ -43,16 +43,13 @@ CC_INLINE void tahoe_in_recovery(struct tahoe *st, struct cc_tcp *tcp, int new_d
 
 // Every ACK, duplicate or not (Linux: cong_control).
 CC_INLINE void tahoe_on_ack(struct tahoe *st, struct cc_tcp *tcp) {
-	int new_data_acked = st->snd_una != tcp->snd_una;
-	st->snd_una = tcp->snd_una;
+	int new_data_acked = reno_new_data(&st->snd_una, tcp);
 	if (tcp->ca_state == CC_RECOVERY) {
 		tahoe_in_recovery(st, tcp, new_data_acked);
 		return;
 	}
-	if (tcp->ca_state == CC_CWR) { // a mark, or on Linux a drop on the sender's own interface
-		tcp->snd_cwnd = cc_min(tcp->snd_cwnd, cc_max(tcp->snd_ssthresh, 2));
+	if (reno_in_cwr(tcp))
 		return;
-	}
 	if (st->repair && tcp->ca_state != CC_LOSS)
 		tcp->snd_cwnd = st->window; // the recovery ended without its last ACK seen here
 	st->repair = 0;

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from .bpf import Hook
 from .errors import HostsError
@@ -36,9 +35,9 @@ class HostProgram:
     """Of `net.ipv4.fairlane_programs` in `--runtime kernel`, where it is built in (hosts/kernel/programs.c)."""
     parts: Mapping[str, Hook]
     """Where each BPF program of the object runs, by its name; at least one at the cgroup."""
-    counters: Mapping[str, Counter] = field(default_factory=lambda: MappingProxyType({}))
+    counters: Mapping[str, Counter] = field(default_factory=dict[str, Counter])
     """Its counters by name, in the order of `shared_count` (bpf/programs/host_slot.bpf.h); at most `COUNTERS_MAX`."""
-    sysctls: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    sysctls: Mapping[str, int] = field(default_factory=dict[str, int])
     """`net.ipv4.*` of the host's namespace that it needs; put back when it goes."""
     kernel: tuple[int, int] = (5, 15)
     """The first kernel that has all that it needs."""
@@ -50,7 +49,7 @@ class HostProgram:
 
 
 def _table(*programs: HostProgram) -> Mapping[str, HostProgram]:
-    return MappingProxyType({program.name: program for program in programs})
+    return {program.name: program for program in programs}
 
 
 PROGRAMS: Mapping[str, HostProgram] = _table(
@@ -58,55 +57,49 @@ PROGRAMS: Mapping[str, HostProgram] = _table(
         name="ena",
         source="ena.bpf.c",
         bit=2,  # finds and names corrupted segments as a receiver, takes the names as a sender
-        parts=MappingProxyType(
-            {"ena": Hook.SOCKET, "ena_ingress": Hook.INTERFACE_INGRESS, "ena_egress": Hook.INTERFACE_EGRESS}
-        ),
-        counters=MappingProxyType(
-            {
-                "ena_corrupted": Counter("corrupted segments attributed", of_receiver=True),
-                "ena_notified": Counter("ACKs with ENA received"),
-                "ena_kept": Counter("recoveries without reduction"),
-                "ena_reduced": Counter("recoveries with reduction"),
-                "ena_allowed": Counter("heads that the allowance paid for"),
-                "ena_restored": Counter("windows restored after a wrong reduction"),
-            }
-        ),
-        sysctls=MappingProxyType({"tcp_invalid_ratelimit": 0}),  # every corrupted segment is answered at once
+        parts={"ena": Hook.SOCKET, "ena_ingress": Hook.INTERFACE_INGRESS, "ena_egress": Hook.INTERFACE_EGRESS},
+        counters={
+            "ena_corrupted": Counter("corrupted segments attributed", of_receiver=True),
+            "ena_notified": Counter("ACKs with ENA received"),
+            "ena_kept": Counter("recoveries without reduction"),
+            "ena_reduced": Counter("recoveries with reduction"),
+            "ena_allowed": Counter("heads that the allowance paid for"),
+            "ena_restored": Counter("windows restored after a wrong reduction"),
+        },
+        sysctls={"tcp_invalid_ratelimit": 0},  # every corrupted segment is answered at once
         kernel=(5, 17),  # bpf_loop
     ),
     HostProgram(
         name="ena-lowest",
         source="ena_lowest.bpf.c",
         bit=3,  # beside `ena` at a receiver: every ACK names the lowest that is missing, as ENA+ wants it
-        parts=MappingProxyType({"ena_names_lowest": Hook.SOCKET}),
+        parts={"ena_names_lowest": Hook.SOCKET},
         kernel=(5, 17),
     ),
     HostProgram(
         name="erto",
         source="erto.bpf.c",
         bit=1,  # the first three timeouts in a row send new data instead of the head
-        parts=MappingProxyType({"erto_sockops": Hook.SOCKET, "erto_egress": Hook.CGROUP_EGRESS}),
-        counters=MappingProxyType(
-            {
-                "erto_probes": Counter("timeouts answered with new data"),
-                "erto_ordinary": Counter("ordinary timeouts"),
-            }
-        ),
+        parts={"erto_sockops": Hook.SOCKET, "erto_egress": Hook.CGROUP_EGRESS},
+        counters={
+            "erto_probes": Counter("timeouts answered with new data"),
+            "erto_ordinary": Counter("ordinary timeouts"),
+        },
         kernel=(6, 1),  # a sockops program that may set TCP_NODELAY
     ),
     HostProgram(
         name="mrto",
         source="mrto.bpf.c",
         bit=0,  # the RTO floor as low as the kernel goes
-        parts=MappingProxyType({"mrto": Hook.SOCKET}),
-        counters=MappingProxyType({"mrto_sockets": Counter("sockets with the short timer")}),
+        parts={"mrto": Hook.SOCKET},
+        counters={"mrto_sockets": Counter("sockets with the short timer")},
     ),
 )
 
 
-COUNTERS: Mapping[str, Counter] = MappingProxyType(
-    {name: counter for program in PROGRAMS.values() for name, counter in program.counters.items()}
-)
+COUNTERS: Mapping[str, Counter] = {
+    name: counter for program in PROGRAMS.values() for name, counter in program.counters.items()
+}
 """Those of all programs."""
 
 

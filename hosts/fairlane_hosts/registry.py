@@ -22,6 +22,8 @@ from collections.abc import Container, Generator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from fairlane_controller.state.processes import start_time
+
 from . import apply, bpf, cgroups
 from .errors import HostsError
 from .programs import find_program
@@ -76,11 +78,10 @@ def names() -> dict[str, str]:
 
 def user(pid: int, number: int) -> str:
     """A use by a process. Raises HostsError `lease` when there is no such process."""
-    with contextlib.suppress(OSError):
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        if fields[0] != "Z":
-            return f"{pid} {fields[19]} {number}"  # with the time when it started
-    raise HostsError("lease", f"there is no process {pid} to keep the TCP variants for")
+    started = start_time(pid)
+    if started is None:
+        raise HostsError("lease", f"there is no process {pid} to keep the TCP variants for")
+    return f"{pid} {started} {number}"
 
 
 def _lives(name: str) -> bool:

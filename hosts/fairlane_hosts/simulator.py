@@ -10,7 +10,6 @@ A name means what it means on a Linux host with the sysctls of its row: the same
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from .build import sender_library
@@ -57,24 +56,24 @@ def simulated(variant: Variant) -> Mapping[str, Any]:
         tcp |= {name: variant.defines[f"FL_{name.upper()}"] for name in ("alpha", "beta", "gamma")}
     if variant.builtin or variant.defines.get("FL_INITIAL_WINDOW") == LINUX_INITIAL_WINDOW:
         tcp["initial_window_packets"] = LINUX_INITIAL_WINDOW
-    return MappingProxyType({**tcp, **variant.simulator})
+    return {**tcp, **variant.simulator}
 
 
-_TEXTBOOK: Mapping[str, Any] = MappingProxyType({**simulated(VARIANTS["newreno"]), "prr": False})
+_TEXTBOOK: Mapping[str, Any] = {**simulated(VARIANTS["newreno"]), "prr": False}
 
-TEXTBOOK_VARIANTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "reno-classic": {**_TEXTBOOK, "recovery": "reno"},
-        "tahoe-classic": {**_TEXTBOOK, "recovery": "tahoe", "limited_transmit": False},
-        "sack-classic": {**_TEXTBOOK, "recovery": "sack"},
-    }
-)
+TEXTBOOK_VARIANTS: Mapping[str, Mapping[str, Any]] = {
+    "reno-classic": {**_TEXTBOOK, "recovery": "reno"},
+    "tahoe-classic": {**_TEXTBOOK, "recovery": "tahoe", "limited_transmit": False},
+    "sack-classic": {**_TEXTBOOK, "recovery": "sack"},
+}
 """The textbook's senders. RFC 6675 instead of the kernel's RACK, with SACK."""
 
-_L4S: Mapping[str, Any] = MappingProxyType({**simulated(VARIANTS["dctcp"]), "ect1": True})
-SIMULATOR_VARIANTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {**TEXTBOOK_VARIANTS, "prague": {**_L4S, "cc": "prague"}, "dctcp-l4s": _L4S}
-)
+_L4S: Mapping[str, Any] = {**simulated(VARIANTS["dctcp"]), "ect1": True}
+SIMULATOR_VARIANTS: Mapping[str, Mapping[str, Any]] = {
+    **TEXTBOOK_VARIANTS,
+    "prague": {**_L4S, "cc": "prague"},
+    "dctcp-l4s": _L4S,
+}
 """Senders that only the simulator has: the textbook's, and those of L4S, whose data is ECT(1) (RFC 9331)."""
 
 

@@ -24,39 +24,35 @@ from .programs import find_program
 
 # Every variant sets every one of these, so that going from one to another leaves nothing behind.
 # Order matters: the kernel refuses tcp_reordering > tcp_max_reordering.
-LITERATURE_SYSCTLS: Mapping[str, int] = MappingProxyType(
-    {
-        "tcp_sack": 0,  # with SACK, Linux finds losses by RACK: one duplicate ACK and a timer
-        "tcp_timestamps": 0,  # 40-byte headers as in ns-2, and no undo by Eifel
-        "tcp_max_reordering": 3,  # else the kernel raises its duplicate-ACK threshold (42 seen)
-        "tcp_reordering": 3,
-        "tcp_early_retrans": 0,  # no tail loss probe
-        "tcp_frto": 0,  # no F-RTO: a timeout is a timeout
-        "tcp_ecn": 0,
-        "tcp_no_metrics_save": 1,  # no ssthresh inherited from the connection before
-        "tcp_slow_start_after_idle": 1,  # RFC 5681 §4.1
-    }
-)
-MODERN_SYSCTLS: Mapping[str, int] = MappingProxyType(
-    {
-        "tcp_sack": 1,
-        "tcp_timestamps": 1,
-        "tcp_max_reordering": 300,
-        "tcp_reordering": 3,
-        "tcp_early_retrans": 3,
-        "tcp_frto": 2,
-        "tcp_ecn": 2,
-        "tcp_no_metrics_save": 1,
-        "tcp_slow_start_after_idle": 1,
-    }
-)
-SACK_SYSCTLS: Mapping[str, int] = MappingProxyType({**LITERATURE_SYSCTLS, "tcp_sack": 1})
-FRTO_SYSCTLS: Mapping[str, int] = MappingProxyType({**LITERATURE_SYSCTLS, "tcp_frto": 2})
-ERTO_SYSCTLS: Mapping[str, int] = MappingProxyType({**FRTO_SYSCTLS, "tcp_sack": 1})  # E-RTO's paper repairs by SACK
-FST1_SYSCTLS: Mapping[str, int] = MappingProxyType({**LITERATURE_SYSCTLS, "tcp_max_reordering": 1, "tcp_reordering": 1})
+LITERATURE_SYSCTLS: Mapping[str, int] = {
+    "tcp_sack": 0,  # with SACK, Linux finds losses by RACK: one duplicate ACK and a timer
+    "tcp_timestamps": 0,  # 40-byte headers as in ns-2, and no undo by Eifel
+    "tcp_max_reordering": 3,  # else the kernel raises its duplicate-ACK threshold (42 seen)
+    "tcp_reordering": 3,
+    "tcp_early_retrans": 0,  # no tail loss probe
+    "tcp_frto": 0,  # no F-RTO: a timeout is a timeout
+    "tcp_ecn": 0,
+    "tcp_no_metrics_save": 1,  # no ssthresh inherited from the connection before
+    "tcp_slow_start_after_idle": 1,  # RFC 5681 §4.1
+}
+MODERN_SYSCTLS: Mapping[str, int] = {
+    "tcp_sack": 1,
+    "tcp_timestamps": 1,
+    "tcp_max_reordering": 300,
+    "tcp_reordering": 3,
+    "tcp_early_retrans": 3,
+    "tcp_frto": 2,
+    "tcp_ecn": 2,
+    "tcp_no_metrics_save": 1,
+    "tcp_slow_start_after_idle": 1,
+}
+SACK_SYSCTLS: Mapping[str, int] = {**LITERATURE_SYSCTLS, "tcp_sack": 1}
+FRTO_SYSCTLS: Mapping[str, int] = {**LITERATURE_SYSCTLS, "tcp_frto": 2}
+ERTO_SYSCTLS: Mapping[str, int] = {**FRTO_SYSCTLS, "tcp_sack": 1}  # E-RTO's paper repairs by SACK
+FST1_SYSCTLS: Mapping[str, int] = {**LITERATURE_SYSCTLS, "tcp_max_reordering": 1, "tcp_reordering": 1}
 # Set where the kernel has them; every variant sets them, for the same reason.
-OPTIONAL_SYSCTLS: Mapping[str, int] = MappingProxyType({"tcp_rto_min_us": 200_000})  # 6.11
-MRTO_OPTIONAL_SYSCTLS: Mapping[str, int] = MappingProxyType({"tcp_rto_min_us": 1})  # the kernel makes a jiffy of it
+OPTIONAL_SYSCTLS: Mapping[str, int] = {"tcp_rto_min_us": 200_000}  # 6.11
+MRTO_OPTIONAL_SYSCTLS: Mapping[str, int] = {"tcp_rto_min_us": 1}  # the kernel makes a jiffy of it
 
 NAME_PREFIX = os.environ.get("FAIRLANE_CC_PREFIX", "fl_")
 """Of the kernel names, which are global to the machine: another one lets a second build run beside the first."""
@@ -78,9 +74,9 @@ class Variant:
     """How it differs from that definition."""
     builtin: str = ""
     """The kernel's own congestion control of this name instead of the header's."""
-    defines: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    defines: Mapping[str, int] = field(default_factory=dict[str, int])
     """Parameters, fixed when the program is compiled (packets)."""
-    simulator: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    simulator: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Of the simulator's `tcp` object: what does not follow from the rest of the row."""
     sysctls: Mapping[str, int] = field(default_factory=lambda: LITERATURE_SYSCTLS)
     """`net.ipv4.*` of the host's namespace, in the order in which they are set."""
@@ -127,16 +123,16 @@ def _table(*variants: Variant) -> dict[str, Variant]:
     return {variant.name: variant for variant in variants}
 
 
-_INITIAL_WINDOW = MappingProxyType({"FL_INITIAL_WINDOW": 2})  # ns-2's windowInit_, RFC 2581 §3.1
+_INITIAL_WINDOW = {"FL_INITIAL_WINDOW": 2}  # ns-2's windowInit_, RFC 2581 §3.1
 
-_LINUX_INITIAL_WINDOW = MappingProxyType({"FL_INITIAL_WINDOW": 10})  # RFC 6928
+_LINUX_INITIAL_WINDOW = {"FL_INITIAL_WINDOW": 10}  # RFC 6928
 
 _literature = partial(Variant, defines=_INITIAL_WINDOW)
 """A sender of a paper."""
 _modern = partial(Variant, sysctls=MODERN_SYSCTLS)
 """One that Linux has today."""
 
-_MRTO_SIMULATOR = MappingProxyType({"rto_rule": "rfc793", "rto_beta_percent": 100})
+_MRTO_SIMULATOR = {"rto_rule": "rfc793", "rto_beta_percent": 100}
 _MRTO_IS_NOT = (
     "the paper's on the kernel: SRTT + max(4 RTTVAR, a jiffy), rounded up to a jiffy (before 6.11 two), 3 RTT at the start. In the simulator "
     "max(SRTT, 4 ms or the host's tick)"
@@ -218,7 +214,7 @@ def _with_ena(base: Variant, title: str, is_not: str = "") -> tuple[Variant, Var
         name=f"ena-{base.name}",
         paper=f"the ENA paper over {title}",
         is_not=_ENA_IS_NOT + is_not,
-        simulator=MappingProxyType({"repairs_named": True}),
+        simulator={"repairs_named": True},
         programs=("ena",),
         receiver_programs=("ena",),
         kernel=ENA_KERNEL,
@@ -228,9 +224,9 @@ def _with_ena(base: Variant, title: str, is_not: str = "") -> tuple[Variant, Var
         name=f"{paper.name}+",
         paper=f"ours, from ENA, over {title}",
         is_not=_ENA_PLUS_IS_NOT + is_not,
-        simulator=MappingProxyType({}),
+        simulator={},
         receiver_programs=("ena", "ena-lowest"),
-        defines=MappingProxyType({**base.defines, "FL_ENA_PLUS": 1}),
+        defines={**base.defines, "FL_ENA_PLUS": 1},
     )
     return paper, ours
 
@@ -258,14 +254,14 @@ _VARIANTS = _table(
         header="vegas",
         paper="Brakmo & Peterson 1995; ns-2 Agent/TCP/Vegas; alpha, beta, gamma = 1, 3, 1",
         is_not="the paper in loss recovery: no fine-grained retransmission at the first duplicate ACK (cc/vegas.h)",
-        defines=MappingProxyType({**_INITIAL_WINDOW, "FL_ALPHA": 1, "FL_BETA": 3, "FL_GAMMA": 1}),
+        defines={**_INITIAL_WINDOW, "FL_ALPHA": 1, "FL_BETA": 3, "FL_GAMMA": 1},
     ),
     Variant(
         name="vegas-linux",
         header="vegas_linux",
         paper="Linux tcp_vegas; alpha, beta, gamma = 2, 4, 1",
         is_not="the paper's Vegas: divides by base, Reno's growth at 2 samples or fewer, base forgotten on TX_START",
-        defines=MappingProxyType({**_INITIAL_WINDOW, "FL_ALPHA": 2, "FL_BETA": 4, "FL_GAMMA": 1}),
+        defines={**_INITIAL_WINDOW, "FL_ALPHA": 2, "FL_BETA": 4, "FL_GAMMA": 1},
     ),
     _literature(
         name="frto",

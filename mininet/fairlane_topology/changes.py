@@ -7,13 +7,15 @@ import heapq
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import count
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count, islice, repeat, takewhile
 from typing import TYPE_CHECKING
 
 from fairlane_controller.errors import FairlaneError, short
+from fairlane_controller.state.run_state import read_run_state
 from fairlane_switch.control import ControlError
-from fairlane_switch.link_control import WAYS, effects, make_change, senders, spike_problem
+from fairlane_switch.link_control import WAYS, RunningPorts, effects, make_change, senders, spike_problem
 from fairlane_switch.wire import WireClient
 
 from fairlane_topology.links import Link, LinkChange, LinkEnd
@@ -28,18 +30,16 @@ ROUNDS_CHECKED = 2
 """A rule that repeats itself is checked for its first two times: then all settings have been in force."""
 
 
+def _times_s(change: LinkChange) -> Iterator[float]:
+    """When it happens; endless where it repeats itself."""
+    rounds = range(1) if change.every_s is None else count()
+    return (change.at_s + number * (change.every_s or 0.0) for number in rounds)
+
+
 def schedule(changes: Sequence[LinkChange], until_s: float = float("inf")) -> Iterator[tuple[float, LinkChange]]:
     """(seconds, change) of everything before `until_s`, in order of time; endless where a rule repeats itself and there is no end."""
-
-    def times(index: int, change: LinkChange) -> Iterator[tuple[float, int]]:
-        for number in count() if change.every_s is not None else range(1):
-            at_s = change.at_s + number * (change.every_s or 0.0)
-            if at_s >= until_s:
-                return
-            yield at_s, index
-
-    for at_s, index in heapq.merge(*(times(index, change) for index, change in enumerate(changes))):
-        yield at_s, changes[index]
+    due = heapq.merge(*(zip(_times_s(change), repeat(index)) for index, change in enumerate(changes)))
+    return ((at_s, changes[index]) for at_s, index in takewhile(lambda one: one[0] < until_s, due))
 
 
 def change_problems(changes: Sequence[LinkChange], links: Sequence[Link]) -> Iterator[tuple[int, str, str]]:
@@ -50,12 +50,8 @@ def change_problems(changes: Sequence[LinkChange], links: Sequence[Link]) -> Ite
             yield index, "link", f"there is no link {short(repr(change.link))}; there are {', '.join(by_name)}"
             return
     in_force = {(link.name, way): getattr(link, way) for link in links for way in WAYS}
-    due = [
-        (change.at_s + number * (change.every_s or 0.0), index)
-        for index, change in enumerate(changes)
-        for number in range(1 if change.every_s is None else ROUNDS_CHECKED)
-    ]
-    for _, index in sorted(due):
+    rounds = (islice(_times_s(change), ROUNDS_CHECKED) for change in changes)
+    for _, index in sorted((at_s, index) for index, times in enumerate(rounds) for at_s in times):
         link = by_name[changes[index].link]
         todo = effects(changes[index].change, link)
         for way, sender in senders(link, changes[index].direction).items():
@@ -77,7 +73,8 @@ def apply(network: Network, change: LinkChange) -> list[tuple[LinkEnd, int]]:
     """
     made = change.change
     try:
-        todo = make_change(made, network.topology.link(change.link), network.wire_control, network)
+        run = read_run_state(network.folder)
+        todo = make_change(made, network.topology.link(change.link), run.wire, RunningPorts(run))
     except (FairlaneError, RuntimeError) as error:
         raise RuntimeError(f"change of {change.link}: {error}") from error
     return [(end, made.rate_bps or 0) for end in todo.ports]
@@ -88,64 +85,55 @@ def restore(network: Network, changes: Iterable[LinkChange]) -> None:
     changed = [(network.topology.link(change.link), change.change) for change in changes]
     ports = {end for link, change in changed for end in effects(change, link).ports}
     try:
+        run = read_run_state(network.folder)
         for link in {link.name: link for link, _ in changed if link.is_emulated}.values():
-            with WireClient(network.wire_control) as wire:
+            with WireClient(run.wire) as wire:
                 for way in WAYS:
                     wire.set(link.name, direction=way, **getattr(link, way).model_dump())
         for end in sorted(ports, key=str):
-            network.set_rate(end, network.topology.ports[end.node][end.port].rate_bps or 0)
+            RunningPorts(run).set_rate(end, network.topology.ports[end.node][end.port].rate_bps or 0)
     except (FairlaneError, RuntimeError) as error:
         raise RuntimeError(f"putting links back: {error}") from None
 
 
-def _to_stderr(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+@contextmanager
+def playing(
+    network: Network,
+    changes: Sequence[LinkChange],
+    report: Callable[[str], object] = lambda text: print(text, file=sys.stderr, flush=True),
+) -> Generator[None]:
+    """Make a topology's changes from now on, in a thread of its own, until the block is left. `report` gets what fails."""
+    began_s, ended = time.monotonic(), threading.Event()
 
-
-class Player:
-    """Plays a topology's changes from now on, in a thread of its own; leaving it ends it. `report` gets what fails."""
-
-    def __init__(
-        self,
-        network: Network,
-        changes: Sequence[LinkChange],
-        report: Callable[[str], None] = _to_stderr,
-    ) -> None:
-        self._network = network
-        self._changes = changes
-        self._report = report
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._play, name="changes", daemon=True)
-
-    def __enter__(self) -> Player:
-        self._began_s = time.monotonic()
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join(timeout=10)
-
-    def _play(self) -> None:
-        for at_s, change in schedule(self._changes):
-            if self._ended.wait(max(0.0, self._began_s + at_s - time.monotonic())):
+    def play() -> None:
+        for at_s, change in schedule(changes):
+            if ended.wait(max(0.0, began_s + at_s - time.monotonic())):
                 return
             try:
-                self._apply(change)
+                _apply_when_there(network, change, ended)
             except RuntimeError as error:
-                if not self._ended.is_set():
-                    self._report(f"error: at {at_s:g} s: {error}; no further changes")
+                if not ended.is_set():
+                    report(f"error: at {at_s:g} s: {error}; no further changes")
                 return
 
-    def _apply(self, change: LinkChange) -> None:
-        """Make a change; where the wire is away, when it is back. Raises RuntimeError."""
-        give_up_s = time.monotonic() + WIRE_AWAY_S
-        while True:
-            try:
-                apply(self._network, change)
-                return
-            except RuntimeError as error:
-                cause, in_time = error.__cause__, time.monotonic() < give_up_s
-                away = isinstance(cause, ControlError) and cause.is_unreachable and in_time
-                if not away or self._ended.wait(RETRY_S):
-                    raise
+    thread = threading.Thread(target=play, name="changes", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(timeout=10)
+
+
+def _apply_when_there(network: Network, change: LinkChange, ended: threading.Event) -> None:
+    """Make a change; where the wire is away, when it is back. Raises RuntimeError."""
+    give_up_s = time.monotonic() + WIRE_AWAY_S
+    while True:
+        try:
+            apply(network, change)
+            return
+        except RuntimeError as error:
+            cause, in_time = error.__cause__, time.monotonic() < give_up_s
+            away = isinstance(cause, ControlError) and cause.is_unreachable and in_time
+            if not away or ended.wait(RETRY_S):
+                raise

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.ask import ask
+from fairlane_switch.process import Service
 
 from fairlane_topology.network import Network
-from fairlane_topology.processes import Service
 
 INIT_TIMEOUT_S = 60.0
 LOOP_READY_TIMEOUT_S = 60.0

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import re
 import subprocess
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from fairlane_switch.process import wait_until
 from mininet.log import error, output
 from mininet.net import Mininet
 
@@ -67,11 +67,11 @@ class FairlaneMininet(Mininet):
         listener = start(server, seconds + LISTEN_TIMEOUT_S + CONNECT_TIMEOUT_S + REPORT_TIMEOUT_S, "-s", "-P", "1")
         report = ""
         try:
-            if _wait(listens, LISTEN_TIMEOUT_S):
+            if wait_until(listens, LISTEN_TIMEOUT_S):
                 sender = start(client, seconds + CONNECT_TIMEOUT_S, "-t", str(seconds), "-c", server.IP(), *rate)
                 report = sender.communicate()[0]
             if _RATE.search(report):
-                _wait(lambda: listener.poll() is not None, REPORT_TIMEOUT_S)
+                wait_until(lambda: listener.poll() is not None, REPORT_TIMEOUT_S)
         finally:
             listener.terminate()
         rates = [(_RATE.findall(text) or [""])[-1] for text in (listener.communicate()[0], report)]
@@ -93,11 +93,3 @@ class FairlaneMininet(Mininet):
                 stop_processes([OwnedProcess.identify_child(node.pid, node.name)] if node.shell.poll() is None else [])
                 node.shell.wait(timeout=SHELL_TIMEOUT_S)
                 node.cleanup()
-
-
-def _wait(until: Callable[[], bool], timeout_s: float) -> bool:
-    """Whether it holds within so long."""
-    deadline = time.monotonic() + timeout_s
-    while not (holds := until()) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return holds

@@ -46,7 +46,7 @@ class HostInterface(Intf):
 class FairlaneLink(Link):
     """A veth pair; with `wire_ends` two pairs, whose inner ends (in the switch's namespace) belong to the wire."""
 
-    def __init__(self, *args: Any, mtu: int, wire_ends: tuple[str, str] | None, **params: Any) -> None:
+    def __init__(self, *args: Any, mtu: int, wire_ends: tuple[str, ...], **params: Any) -> None:
         self.mtu = mtu
         self.wire_ends = wire_ends
         super().__init__(*args, **params)
@@ -56,14 +56,14 @@ class FairlaneLink(Link):
     ) -> None:
         """Make the pairs (Mininet calls this with the names of the outer ends)."""
         pairs = [(name1, node1, name2, node2)]
-        if self.wire_ends is not None:
+        if self.wire_ends:
             pairs = [(name1, node1, self.wire_ends[0], None), (name2, node2, self.wire_ends[1], None)]
         for outer, node, inner, inner_node in pairs:
             makeIntfPair(outer, inner, node1=node, node2=inner_node, deleteIntfs=False)
             for interface, place in ((outer, node), (inner, inner_node)):
                 if self.mtu != VETH_MTU:
                     run(["ip", "link", "set", interface, "mtu", str(self.mtu)], place)
-        for inner in self.wire_ends or ():
+        for inner in self.wire_ends:
             quiet(inner)
             run(["ip", "link", "set", inner, "up"])
             disable_offloads(inner)

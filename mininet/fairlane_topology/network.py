@@ -9,7 +9,6 @@ Several run side by side: instance 0 has plain names (`s1-eth3`), instance k has
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import os
 import shutil
@@ -17,78 +16,33 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.events import write_event
-from fairlane_controller.state.run_state import DEFAULT_PROGRAM, remember_port
 from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import PipelineFiles
 from fairlane_switch.link_control import WAYS
-from fairlane_switch.process import find_binary
+from fairlane_switch.process import Service, find_binary, stop_all
 from fairlane_switch.wire import WireClient
 
 from fairlane_topology import state
 from fairlane_topology.emulation import FairlaneMininet
 from fairlane_topology.interfaces import FairlaneLink, HostInterface, receive_on, run
 from fairlane_topology.links import NO_TRACE, Link
-from fairlane_topology.nodes import SWITCH_CLASSES, FairlaneHost, P4Switch, SimpleSwitchGrpc, SwitchOptions
-from fairlane_topology.processes import Service, Supervisor, stop_all
+from fairlane_topology.nodes import SWITCH_CLASSES, FairlaneHost, P4Switch
+from fairlane_topology.nodes import NetworkOptions as NetworkOptions
+from fairlane_topology.processes import Supervisor
 from fairlane_topology.signals import defer_signals
 from fairlane_topology.state import OwnedProcess
 from fairlane_topology.topology import CPU_PORT, LinkEnd, Topology
 
-BASE_GRPC_PORT = 50050
-PORTS_PER_INSTANCE = 20
 NETWORK_START_TIMEOUT_S = 65.0
 """Longer than it waits for one of its switches."""
 NETWORK = "fairlane-switch network"
 """The process that has the links, and the switches where they are in one process."""
-Processes = Literal["one", "separate"]
-
-
-@dataclass(frozen=True)
-class NetworkOptions:
-    """How to run a topology."""
-
-    instance: int = 0
-    """Number of this instance; 0 to 99."""
-    target: str = "embedded"
-    """`embedded` or `bmv2`."""
-    program: str = DEFAULT_PROGRAM
-    """Name, or path of its folder."""
-    seed: int = 1
-    """Of all chance in the run: the wire's links, the programs' `random()`."""
-    tls: bool = False
-    """Mutual TLS between controller and switches, with certificates of this run."""
-    first_device_id: int = 1
-    """Device id of s1; s2 has the next one."""
-    routed: bool = True
-    """The switches run our programs, which route: hosts of one subnet find each other by the gateway's MAC address and not by ARP."""
-    processes: Processes = "one"
-    """`one`: embedded switches and links are in one process, and frames between two switches do not cross the kernel.
-    `separate`: a process for each switch, as BMv2 has it always, and one for the links."""
-
-    frame_bytes: int = 1514
-    """Length of full frames, the check sequence left aside: BMv2 has queue rates in packets."""
-
-    @property
-    def name(self) -> str:
-        """Of the instance, as the run state has it."""
-        return str(self.instance)
-
-    @property
-    def packet_cpu(self) -> int | None:
-        """The processor of the packet thread of switches in one process; None: there is no other one for the hosts."""
-        cpus = sorted(os.sched_getaffinity(0))
-        return cpus[-1 - self.instance % len(cpus)] if self.in_one_process and len(cpus) > 1 else None
-
-    @property
-    def in_one_process(self) -> bool:
-        """Whether all switches are in one process."""
-        return self.target == "embedded" and self.processes == "one"
 
 
 class Network:
@@ -104,10 +58,10 @@ class Network:
         self.pipelines = pipelines or {}
         """The compiled program of a switch that runs another one than `options.program`."""
         self.options = options or NetworkOptions()
-        self.folder = state.folder(self.options.name)
+        self.folder = self.options.folder
         self.wire_control = self.folder / "wire.sock"
         """Control socket of the process that has the links."""
-        self.prefix = "" if self.options.instance == 0 else f"n{self.options.instance}"
+        self.prefix = self.options.prefix
         self.mininet: Any = FairlaneMininet()
         self.hosts: dict[str, FairlaneHost] = {}
         self.switches: dict[str, P4Switch] = {}
@@ -116,7 +70,6 @@ class Network:
         self._process: dict[str, Any] = {"switches": [], "links": [], "traces": traces}
         """Configuration of the process that has the links."""
         self._process_file, self._ready = self.folder / "network.json", self.folder / "network.ready"
-        self._rates_bps: dict[LinkEnd, int] = {}
         self._down: set[str] = set()
         """Switches in one process that were stopped."""
         self.services: dict[str, Service] = {}
@@ -129,7 +82,7 @@ class Network:
         self._stopped = True
         """Nothing of ours is there: before `start`, and after `stop`."""
         self._writing = threading.Lock()
-        """Of who writes the state file, or removes it: changes of links are made in a thread of their own."""
+        """Of who writes the state file, or removes it: the supervisor is a thread of its own."""
 
     def start(self) -> None:
         """Make and start everything.
@@ -140,7 +93,7 @@ class Network:
             RuntimeError: after cleaning up, when something does not start.
         """
         state.wait_while_ending(self.options.name)
-        if state.running(self.options.name):
+        if state.alive(self.options.name):
             raise RuntimeError(f"topology {self.options.name} is running already: 'make stop' ends it")
         state.clean(self.options.name)
         self._stopped = False
@@ -221,28 +174,15 @@ class Network:
 
     def dead(self) -> list[str]:
         """What has died of all that packets and control need, and how; what was started again is not dead."""
-        services = [service for what, service in self.services.items() if what != state.WATCHER]
-        return [f"{service.what} {how}" for service in services if (how := service.death())]
+        return [
+            f"{what} {how}"
+            for what, service in self.services.items()
+            if what != state.WATCHER and (how := service.death())
+        ]
 
     def adopt(self, pid: int, what: str) -> None:
         """Write down a process that belongs to this run and ends by itself (a traffic generator), so that `make stop` ends it."""
         self._remember(OwnedProcess.identify_child(pid, what, may_end=True))
-
-    def rate_bps(self, end: LinkEnd) -> int:
-        """The rate of a port, as it was last set; 0: unlimited."""
-        return self._rates_bps.get(end, self.topology.ports[end.node][end.port].rate_bps or 0)
-
-    def set_rate(self, end: LinkEnd, rate_bps: int) -> None:
-        """Change a port's rate, in the run state too, where the control plane reads it. Raises RuntimeError with the switch's own words."""
-        self.switches[end.node].set_port_rate(end.port, rate_bps)
-        self._rates_bps[end] = rate_bps
-        with self._writing:
-            if not self._stopped:
-                remember_port(self.folder, end.node, end.port, {"rate_bps": rate_bps})
-
-    def spike(self, end: LinkEnd, duration_us: float) -> None:
-        """Let nothing start on a port's line for so long. Raises RuntimeError where the target cannot, and with the switch's own words."""
-        self.switches[end.node].spike_port(end.port, duration_us)
 
     def start_switch(self, name: str) -> None:
         """Start a switch that was stopped; ready, without a program, when this returns. Raises RuntimeError."""
@@ -268,9 +208,7 @@ class Network:
         (self._down.add if op == "stop_switch" else self._down.discard)(switch)
 
     def _make_nodes(self) -> None:
-        tls = None
-        if self.options.tls:  # a CA and certificates of this run, which go when it ends
-            tls = self.folder / "tls"
+        if (tls := self.options.tls_folder) is not None:  # a CA and certificates of this run, which go when it ends
             shutil.rmtree(tls, ignore_errors=True)
             tls.mkdir(mode=0o700)
             make_certificates(tls)
@@ -278,76 +216,62 @@ class Network:
             mac = self.topology.mac(name)
             host = self.hosts[name] = self.mininet.addHost(self.prefix + name, cls=FairlaneHost, ip=None, mac=mac)
             self._remember(OwnedProcess.from_pid(host.pid, f"host {name}"))
+        kind = SWITCH_CLASSES[self.options.target]
         for name in self.topology.switches:
-            number = int(name[1:])
-            port = BASE_GRPC_PORT + PORTS_PER_INSTANCE * self.options.instance + number
-            options = SwitchOptions(
-                name,
-                self.options.first_device_id + number - 1,
-                f"127.0.0.1:{port}",
-                self.topology.ports[name],
-                self.folder,
-                tls,
-                self.options.seed,
-                self.options.frame_bytes,
-            )
-            kind = SWITCH_CLASSES[self.options.target]
-            switch = self.switches[name] = self.mininet.addSwitch(self.prefix + name, cls=kind, options=options)
+            given = {"plain": name, "run": self.options, "specs": self.topology.ports[name]}
+            switch = self.switches[name] = self.mininet.addSwitch(self.prefix + name, cls=kind, **given)
             self._remember(OwnedProcess.from_pid(switch.pid, f"shell of {name}"))
 
     def _make_links(self) -> None:
         """Raises RuntimeError when an interface of that name is there already: it is not ours, and stays."""
-        links = self.topology.links
-        wire_ends = {
-            link.name: (f"{self.prefix}w{index}a", f"{self.prefix}w{index}b")
-            for index, link in enumerate(links)
-            if link.is_emulated and not self._at_our_switch(link)
-        }
-        outer = [self._interface(end) for link in links for end in (link.a, link.b)]
-        names = [*outer, *(name for ends in wire_ends.values() for name in ends)]
+        plans = [self._plan_link(index, link) for index, link in enumerate(self.topology.links)]
+        names = [name for link in self.topology.links for name in map(self._interface, (link.a, link.b))]
+        names += [name for _, wire_ends in plans for name in wire_ends]
         for name in names:
             if Path(f"/sys/class/net/{name}").exists():
                 raise RuntimeError(
                     f"there is an interface {name} already, which is not ours: end what made it, or 'ip link delete {name}'"
                 )
         self._interfaces = names
+        for carried in (carried for carried, _ in plans if carried):
+            made = self._process["links"]
+            if any(carried["name"] == other["name"] for other in made):  # parallel links
+                carried["name"] += f"#{len(made)}"
+            made.append(carried)
         self._write()
         nodes = {**self.hosts, **self.switches}
-        for link in links:
-            ends = wire_ends.get(link.name)
-            if ends is not None or self._at_our_switch(link):
-                places = [{"interface": name} for name in ends] if ends else self._places(link)
-                ways = {way: getattr(link, way).model_dump() for way in WAYS}
-                made = self._process["links"]
-                taken = any(link.name == other["name"] for other in made)  # by the first of parallel links
-                name = f"{link.name}#{len(made)}" if taken else link.name
-                made.append({"name": name, **dict(zip("ab", places, strict=True)), **ways})
+        for link, (_, wire_ends) in zip(self.topology.links, plans, strict=True):
             params = {f"cls{n}": HostInterface for n, end in enumerate((link.a, link.b), 1) if not end.port}
-            params |= {"cls": FairlaneLink, "mtu": link.mtu, "wire_ends": ends}
+            params |= {"cls": FairlaneLink, "mtu": link.mtu, "wire_ends": wire_ends}
             self.mininet.addLink(nodes[link.a.node], nodes[link.b.node], port1=link.a.port, port2=link.b.port, **params)
+
+    def _plan_link(self, index: int, link: Link) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """A link as the process that has the links gets it, empty where it is a bare veth pair, and the process's own interfaces of it.
+
+        At a switch of the process there are none: where a host is, and behind a link that is captured, frames come and go at the interface of the other end.
+        """
+        wire_ends: tuple[str, ...] = ()
+        if self.options.in_one_process and not link.a.port == link.b.port == 0:
+            ours = [end for end in (link.a, link.b) if end.port][: 1 if link.capture else 2]
+            outside = {"interface": self._interface(ours[0])}
+            places = [{"switch": end.node, "port": end.port} if end in ours else outside for end in (link.a, link.b)]
+        elif link.is_emulated:
+            wire_ends = (f"{self.prefix}w{index}a", f"{self.prefix}w{index}b")
+            places = [{"interface": name} for name in wire_ends]
+        else:
+            return {}, ()
+        ways = {way: getattr(link, way).model_dump() for way in WAYS}
+        return {"name": link.name, **dict(zip("ab", places, strict=True)), **ways}, wire_ends
 
     def _interface(self, end: LinkEnd) -> str:
         return f"{self.prefix}{end.node}-eth{end.port}"
-
-    def _at_our_switch(self, link: Link) -> bool:
-        """Whether the process of the links has a switch at it too."""
-        return self.options.in_one_process and link.a.port + link.b.port > 0
-
-    def _places(self, link: Link) -> list[dict[str, Any]]:
-        """Ends of a link at a switch of the process: where a host is, and behind a link that is captured, frames come and go at the interface of the other end."""
-        ends = (link.a, link.b)
-        ours = [end for end in ends if end.port][: 1 if link.capture else 2]
-        outside = {"interface": self._interface(ours[0])}
-        return [{"switch": end.node, "port": end.port} if end in ours else outside for end in ends]
 
     def _routed_peers(self, name: str) -> list[str] | None:
         """The addresses of all other hosts; None for a host whose switch runs a program that is not ours."""
         switch = next(other for _, other in self.topology.neighbours(name))
         if switch in self.pipelines or not self.options.routed:
             return None
-        others = [other for key, other in self.topology.hosts.items() if key != name]
-        addresses = [address for other in others for address in (other.ip, other.ipv6) if address]
-        return [str(ipaddress.ip_interface(address).ip) for address in addresses]
+        return [str(one) for other in self.topology.hosts if other != name for one in self.topology.addresses(other)]
 
     def _start_processes(self) -> None:
         one = self.options.in_one_process
@@ -392,21 +316,7 @@ class Network:
         self._write()
 
     def _write(self) -> None:
-        hosts = [
-            {
-                "name": name,
-                "pid": host.pid,
-                "netns": state.namespace_of(host.pid),
-                "ip": self.topology.address(name),
-            }
-            for name, host in self.hosts.items()
-        ]
         wired = [link["name"] for link in self._process["links"]]
-        links = [
-            {"name": link.name, "a": asdict(link.a), "b": asdict(link.b)}
-            | {"emulated": link.name in wired, "preset": link.preset}
-            for link in self.topology.links
-        ]
         document: dict[str, Any] = {
             "name": self.options.name,
             "topology": self.topology.path,
@@ -414,8 +324,20 @@ class Network:
             "program": self.options.program,
             "switches": [self._switch_state(name) for name in self.switches],
             "wire": {"control": str(self.wire_control)},
-            "links": links,
-            "hosts": hosts,
+            "links": [
+                {"name": link.name, "a": asdict(link.a), "b": asdict(link.b)}
+                | {"emulated": link.name in wired, "preset": link.preset}
+                for link in self.topology.links
+            ],
+            "hosts": [
+                {
+                    "name": name,
+                    "pid": host.pid,
+                    "netns": state.namespace_of(host.pid),
+                    "ip": self.topology.address(name),
+                }
+                for name, host in self.hosts.items()
+            ],
             "interfaces": self._interfaces,
         }
         with self._writing:
@@ -424,17 +346,17 @@ class Network:
                 state.write(self.options.name, document)
 
     def _switch_state(self, name: str) -> dict[str, Any]:
-        switch = self.switches[name]
-        endpoint = switch.endpoint
+        switch, tls = self.switches[name], self.switches[name].endpoint.tls
         files = self.pipelines.get(name) or load_program(self.options.program).pipeline()
         return {
             "name": name,
-            "device_id": endpoint.device_id,
-            "grpc": endpoint.grpc,
-            "tls": endpoint.tls and {key: str(file) for key, file in asdict(endpoint.tls).items()},
+            "device_id": switch.device_id,
+            "grpc": switch.grpc,
+            "tls": tls and {key: str(file) for key, file in asdict(tls).items()},
             "cpu_port": CPU_PORT,
-            "control": str(switch.options.control),
-            **({"thrift": switch.thrift_port} if isinstance(switch, SimpleSwitchGrpc) else {}),
+            "control": str(switch.control),
+            "thrift": switch.thrift_port,
+            "frame_bytes": self.options.frame_bytes,
             "json": str(files.json),
             "p4info": str(files.p4info),
             "ports": [self._port_state(name, port) for port in self.topology.ports[name]],
@@ -443,11 +365,10 @@ class Network:
 
     def _port_state(self, switch: str, port: int) -> dict[str, Any]:
         end = LinkEnd(switch, port)
-        settings = self.topology.ports[switch][port].model_dump(exclude={"settings"})
         return {
             "port": port,
             "interface": self._interface(end),
             "mtu": next(link.mtu for link in self.topology.links if end in (link.a, link.b)),
-            **{key: 0 if value is None else value for key, value in settings.items()},
+            **self.topology.ports[switch][port].model_dump(exclude={"settings"}, exclude_none=True),
             **self.topology.settings(switch, port),
         }

@@ -9,26 +9,28 @@ A switch node knows its interfaces and how to start and stop its process; what i
 from __future__ import annotations
 
 import ipaddress
+import os
 import select
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.security import TlsFiles
-from fairlane_switch import switch as embedded
-from fairlane_switch.port_control import set_port, spike_port
-from fairlane_switch.process import find_binary
+from fairlane_switch import bmv2
+from fairlane_switch.process import Service, accepts, find_binary
+from fairlane_switch.switch import PortOptions, SwitchOptions
 from mininet.log import output, warn
 from mininet.node import Host, Switch
 
-from fairlane_topology import ports
+from fairlane_topology import ports, state
 from fairlane_topology.interfaces import disable_offloads, quiet
-from fairlane_topology.processes import Service
 from fairlane_topology.topology import CPU_PORT, GATEWAY_MAC, HostSpec, PortSpec
 
+BASE_GRPC_PORT = 50050
+PORTS_PER_INSTANCE = 20
 READY_TIMEOUT_S = 20.0
 PROMPT = chr(127)
 """Of a node's shell: Mininet's sign that a command has ended."""
@@ -106,95 +108,119 @@ class FairlaneHost(Host):
             raise RuntimeError(f"{self.name}: {command!r} failed: {text.strip()}")
 
 
-@dataclass(frozen=True)
-class SwitchOptions:
-    """What a switch process needs to start."""
+Processes = Literal["one", "separate"]
 
-    name: str
-    """As in the topology file: without the instance's prefix."""
-    device_id: int
-    grpc: str
-    ports: Mapping[int, PortSpec]
-    folder: Path
-    """The run state's: of the control socket `NAME.sock` and of `log/NAME.log`."""
-    tls: Path | None = None
-    """Folder with the files of `fairlane setup certs`: P4Runtime and gNMI speak mutual TLS."""
-    seed: int | None = None
-    """Of the embedded switch's `random()`, the run's; None: it draws one."""
+
+@dataclass(frozen=True)
+class NetworkOptions:
+    """How to run a topology."""
+
+    instance: int = 0
+    """Number of this instance; 0 to 99."""
+    target: str = "embedded"
+    """`embedded` or `bmv2`."""
+    program: str = DEFAULT_PROGRAM
+    """Name, or path of its folder."""
+    seed: int = 1
+    """Of all chance in the run: the wire's links, the programs' `random()`."""
+    tls: bool = False
+    """Mutual TLS between controller and switches, with certificates of this run."""
+    first_device_id: int = 1
+    """Device id of s1; s2 has the next one."""
+    routed: bool = True
+    """The switches run our programs, which route: hosts of one subnet find each other by the gateway's MAC address and not by ARP."""
+    processes: Processes = "one"
+    """`one`: embedded switches and links are in one process, and frames between two switches do not cross the kernel.
+    `separate`: a process for each switch, as BMv2 has it always, and one for the links."""
     frame_bytes: int = 1514
-    """Length of the frames for which BMv2's queues get their rate."""
+    """Length of full frames, the check sequence left aside: BMv2 has queue rates in packets."""
 
     @property
-    def control(self) -> Path:
-        """Control socket of the embedded switch."""
-        return self.folder / f"{self.name}.sock"
+    def name(self) -> str:
+        """Of the instance, as the run state has it."""
+        return str(self.instance)
+
+    @property
+    def prefix(self) -> str:
+        """Of the names of nodes and interfaces."""
+        return f"n{self.instance}" if self.instance else ""
+
+    @property
+    def folder(self) -> Path:
+        """The run state's: sockets, logs, certificates."""
+        return state.folder(self.name)
+
+    @property
+    def packet_cpu(self) -> int | None:
+        """The processor of the packet thread of switches in one process; None: there is no other one for the hosts."""
+        cpus = sorted(os.sched_getaffinity(0))
+        return cpus[-1 - self.instance % len(cpus)] if self.in_one_process and len(cpus) > 1 else None
+
+    @property
+    def in_one_process(self) -> bool:
+        """Whether all switches are in one process."""
+        return self.target == "embedded" and self.processes == "one"
+
+    @property
+    def tls_folder(self) -> Path | None:
+        """Of the run's certificates; None: plain."""
+        return self.folder / "tls" if self.tls else None
 
 
 class P4Switch(Switch):
-    """A switch in the root namespace that runs one process and serves P4Runtime on `options.grpc`."""
+    """A switch in the root namespace that serves P4Runtime on `grpc`, in a process of its own or one that all share."""
 
     target: str
     binary: str
+    thrift_port: int | None = None
 
-    def __init__(self, name: str, options: SwitchOptions, **params: Any) -> None:
+    def __init__(
+        self, name: str, plain: str, run: NetworkOptions, specs: Mapping[int, PortSpec], **params: Any
+    ) -> None:
+        """`plain` is its name in the topology file, without the instance's prefix; `specs` are its ports."""
         super().__init__(name, **params)
-        self.options = options
-        self.service = Service(
-            f"{self.binary} {name}",
-            self.prepare,
-            options.folder / "log" / f"{name}.log",
-            lambda: ports.accepts(self.options.grpc, timeout_s=0.5),
-            READY_TIMEOUT_S,
-        )
-        """Its process."""
+        self.options, self.specs = run, specs
+        number = int(plain[1:])
+        self.grpc = f"127.0.0.1:{BASE_GRPC_PORT + PORTS_PER_INSTANCE * run.instance + number}"
+        self.control = run.folder / f"{plain}.sock"
+        """Control socket of the embedded switch."""
+        self.plain, self.device_id = plain, run.first_device_id + number - 1
+        log = run.folder / "log" / f"{name}.log"
+        what = f"{self.binary} {name}"
+        self.service = Service(what, self.prepare, log, lambda: accepts(self.grpc, timeout_s=0.5), READY_TIMEOUT_S)
+        """Its own process."""
 
     @property
     def endpoint(self) -> Endpoint:
         """Where its P4Runtime server is."""
-        folder = self.options.tls
+        folder = self.options.tls_folder
         tls = folder and TlsFiles(folder / "ca.pem", folder / "controller.pem", folder / "controller.key")
-        return Endpoint(self.options.name, self.options.grpc, self.options.device_id, tls)
+        return Endpoint(self.plain, self.grpc, self.device_id, tls)
 
     def interfaces(self) -> dict[int, str]:
         """Port number to interface name, loopback left out."""
         return {port: str(interface) for port, interface in sorted(self.intfs.items()) if port > 0}
 
-    def command(self) -> list[str]:
-        """The command line of its process."""
+    def arguments(self) -> list[str]:
+        """Of its process."""
         raise NotImplementedError
-
-    def tls_files(self, prefix: str, names: Mapping[str, str]) -> list[str]:
-        """Options of the server's PEM files; none without TLS."""
-        folder = self.options.tls
-        return [w for name, file in names.items() for w in (prefix + name, str(folder / file))] if folder else []
 
     def prepare(self) -> list[str]:
         """The command line, once the interfaces are as it needs them. Raises RuntimeError when another process listens on its address: it would answer."""
         try:
-            chosen = ports.choose(self.options.grpc)
+            chosen = ports.choose(self.grpc)
         except RuntimeError as error:
             raise RuntimeError(f"{self.name}: {error}") from None
-        if chosen != self.options.grpc:
-            warn(f"{self.name}: P4Runtime on {chosen}, an outgoing connection holds {self.options.grpc}\n")
-            self.options = replace(self.options, grpc=chosen)
+        if chosen != self.grpc:
+            warn(f"{self.name}: P4Runtime on {chosen}, an outgoing connection holds {self.grpc}\n")
+            self.grpc = chosen
         for interface in self.interfaces().values():
             quiet(interface)
             disable_offloads(interface)
-        return self.command()
+        return [str(find_binary(self.binary)), *self.arguments()]
 
     def shape(self) -> None:
         """Put the ports' rates and queues in force where the process could not be started with them."""
-
-    def set_port_rate(self, port: int, rate_bps: int) -> None:
-        """Change a port's rate while the switch runs. Raises RuntimeError with the switch's own words."""
-        raise NotImplementedError
-
-    def spike_port(self, port: int, duration_us: float) -> None:
-        """Let nothing start on a port's line for so long. Raises RuntimeError where the target cannot, and with the switch's own words."""
-        del duration_us
-        raise RuntimeError(
-            f'{self.name}: port {port} of {self.target} cannot be stopped for a time; a spike may block "delivery"'
-        )
 
     def dpctl(self, *_words: str) -> str:
         """Mininet's command for OpenFlow switches."""
@@ -207,83 +233,56 @@ class EmbeddedSwitch(P4Switch):
     target = "embedded"
     binary = "fairlane-switch"
 
-    def command(self) -> list[str]:
-        options = embedded.SwitchOptions(
-            ports=[
-                port_options(number, interface, self.options.ports[number])
-                for number, interface in self.interfaces().items()
-            ],
-            device_id=self.options.device_id,
-            grpc=self.options.grpc,
+    def arguments(self) -> list[str]:
+        used = self.interfaces().items()
+        return SwitchOptions(
+            ports=[port_options(number, interface, self.specs[number]) for number, interface in used],
+            device_id=self.device_id,
+            grpc=self.grpc,
             cpu_port=CPU_PORT,
-            control=self.options.control,
+            control=self.control,
             seed=self.options.seed,
-        )
-        tls = {"cert": "server.pem", "key": "server.key", "client-ca": "ca.pem"}
-        return [str(find_binary(self.binary)), *options.arguments(), *self.tls_files("--tls-", tls)]
-
-    def set_port_rate(self, port: int, rate_bps: int) -> None:
-        """Exact, whatever the frames."""
-        set_port(self.options.control, port, rate_bps=rate_bps)
-
-    def spike_port(self, port: int, duration_us: float) -> None:
-        """Exact from when the switch gets the request."""
-        spike_port(self.options.control, port, duration_us)
+            tls=self.options.tls_folder,
+        ).arguments()
 
 
 class SimpleSwitchGrpc(P4Switch):
     """BMv2's `simple_switch_grpc`. Its queues are limited in packets per second, over Thrift: see `shape`."""
 
     target = "bmv2"
-    binary = "simple_switch_grpc"
+    binary = bmv2.BINARY
 
-    def command(self) -> list[str]:
+    def arguments(self) -> list[str]:
         """Reports which settings of the topology file do not hold on this target."""
-        for port, spec in self.options.ports.items():
+        for port, spec in self.specs.items():
             if lost := not_on_bmv2(spec):
                 warn(f"{self.name} port {port}: BMv2 has no {', '.join(lost)}\n")
-        command = [str(find_binary(self.binary)), "--no-p4", "--device-id", str(self.options.device_id)]
-        command += ["--thrift-port", str(self.thrift_port)]
-        for port, interface in self.interfaces().items():
-            command += ["-i", f"{port}@{interface}"]
-        command += ["--", "--grpc-server-addr", self.options.grpc, "--cpu-port", str(CPU_PORT)]
-        command += ["--priority-queues", "8"]  # of each port, as ours has
-        tls = self.tls_files("--grpc-server-", {"cert": "server.pem", "key": "server.key", "cacert": "ca.pem"})
-        return [*command, *tls, *(["--grpc-server-ssl", "--grpc-server-with-client-auth"] if tls else [])]
+        options = bmv2.Bmv2Options(self.interfaces(), self.grpc, self.thrift_port, self.device_id, CPU_PORT)
+        return replace(options, tls=self.options.tls_folder).arguments()
 
     def shape(self) -> None:
         """Queue rate in packets per second (all that BMv2 has: right for one frame length only) and depth, over Thrift.
 
         Raises RuntimeError with the command line's own words.
         """
-        limited = {port: spec.rate_bps for port, spec in self.options.ports.items() if spec.rate_bps}
-        rates = [self._queue_rate(port, rate_bps) for port, rate_bps in limited.items()]
-        depths = [f"set_queue_depth {spec.queue_packets} {port}" for port, spec in self.options.ports.items()]
-        self._thrift(*rates, *depths)
-
-    def set_port_rate(self, port: int, rate_bps: int) -> None:
-        """In packets per second: right for one frame length only."""
-        self._thrift(self._queue_rate(port, rate_bps))
-
-    def _queue_rate(self, port: int, rate_bps: int) -> str:
-        return f"set_queue_rate {max(1, round(rate_bps / 8 / self.options.frame_bytes))} {port}"
-
-    def _thrift(self, *lines: str) -> None:
-        command = [str(find_binary("simple_switch_CLI")), "--thrift-port", str(self.thrift_port)]
-        done = subprocess.run(command, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=60)
-        if done.returncode != 0 or "Error" in done.stdout:
-            raise RuntimeError(f"{self.name}: {' '.join(command)}: {(done.stderr or done.stdout).strip()[-300:]}")
+        limited = {port: spec.rate_bps for port, spec in self.specs.items() if spec.rate_bps}
+        rates = [bmv2.queue_rate(port, rate_bps, self.options.frame_bytes) for port, rate_bps in limited.items()]
+        depths = [bmv2.queue_depth(port, spec.queue_packets) for port, spec in self.specs.items()]
+        try:
+            bmv2.run_cli(self.thrift_port, *rates, *depths)
+        except RuntimeError as error:
+            raise RuntimeError(f"{self.name}: {error}") from None
 
     @property
     def thrift_port(self) -> int:
         """Thrift port that follows from the gRPC one: 50051 and 30051 give 20051, below the ephemeral range."""
-        return 20_000 + int(self.options.grpc.rpartition(":")[2]) % 10_000
+        return 20_000 + int(self.grpc.rpartition(":")[2]) % 10_000
 
 
-def port_options(number: int, interface: str, spec: PortSpec) -> embedded.PortOptions:
+def port_options(number: int, interface: str, spec: PortSpec) -> PortOptions:
     """What the embedded switch is started with for a port."""
     queues = spec.model_dump(include={"queue_packets", *SCHEDULING})
-    return embedded.PortOptions(number, interface, rate_bps=spec.rate_bps or 0, **queues)
+    return PortOptions(number, interface, rate_bps=spec.rate_bps or 0, **queues)
 
 
 def not_on_bmv2(spec: PortSpec) -> list[str]:

@@ -52,17 +52,3 @@ def listens(port: int, folder: Path = Path("/proc/self/net"), protocol: str = "t
             if int(fields[1].rpartition(":")[2], 16) == port and fields[3] == _LISTENS[protocol]:
                 return True
     return False
-
-
-def accepts(grpc: str, timeout_s: float) -> bool:
-    """Whether a server accepts a connection.
-
-    A connection from the kernel's choice of port to itself (simultaneous open, RFC 9293 §3.5) is none: while nobody listens on
-    a port of the ephemeral range, connect() may get that very port as its own.
-    """
-    host, _, port = grpc.rpartition(":")
-    try:
-        with socket.create_connection((host, int(port)), timeout=timeout_s) as connection:
-            return connection.getsockname() != connection.getpeername()
-    except OSError:
-        return False

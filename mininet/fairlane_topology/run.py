@@ -19,14 +19,14 @@ from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.units import counted
 from fairlane_hosts.errors import HostsError
 from fairlane_hosts.loader import Lease
+from fairlane_switch.process import Service
 
 from fairlane_topology import runtime_json
-from fairlane_topology.changes import Player
+from fairlane_topology.changes import playing
 from fairlane_topology.cli import FairlaneCLI
 from fairlane_topology.control import program_switches, start_loop, wait_for_loop
 from fairlane_topology.links import TOPOLOGIES
 from fairlane_topology.network import Network, NetworkOptions
-from fairlane_topology.processes import Service
 from fairlane_topology.signals import Ended, defer_signals, ended_by_signals
 from fairlane_topology.topology import TopologyError, check_settings, load
 from fairlane_topology.variants import apply_variants
@@ -127,7 +127,7 @@ def run(chosen: argparse.Namespace) -> None:
             commands = ("status", *loaded.first_commands, "link list")
             print(f"try in another terminal: {' · '.join(f'fairlane {command}' for command in commands)}")
         if topology.changes:
-            stack.enter_context(Player(network, topology.changes))
+            stack.enter_context(playing(network, topology.changes))
             print(f"played from now on: {counted(len(topology.changes), 'change')} of links; see fairlane link list")
         FairlaneCLI(network, lambda name: program([name]), script=str(chosen.script) if chosen.script else None)
 

@@ -68,22 +68,51 @@ class _TableEntry(Strict):
     priority: int = Field(default=0, ge=0, lt=2**31)
     default_action: bool = False
 
+    def update(self, schema: P4Schema) -> P4TableEntry:
+        """Raises ValueError for what finsy would write and a switch refuse; what finsy refuses, its encoder finds."""
+        table = schema.tables[self.table]
+        action = P4TableAction(self.action_name, **self.action_params)
+        if self.default_action:
+            if self.match:
+                raise ValueError("match: a default action has no match")
+            return ~P4TableEntry(table.alias, action=action, is_default_action=True)
+        for field in table.match_fields:
+            if field.match_type is P4MatchType.EXACT and not {field.alias, field.name} & set(self.match):
+                raise ValueError(f"match: the exact field {field.name} is missing")
+        ordered = any(field.match_type in _NEEDS_PRIORITY for field in table.match_fields)
+        if ordered != (self.priority > 0):
+            need = "1 or more, because it has ternary, range or optional fields" if ordered else "left out"
+            raise ValueError(f"priority: for table {table.name} it must be {need}")
+        return +P4TableEntry(table.alias, match=P4TableMatch(self.match), action=action, priority=self.priority)
+
 
 class _Replica(Strict):
     egress_port: int = Field(ge=0, lt=512)
     instance: int = Field(default=0, ge=0, lt=2**16)
 
 
-class _MulticastGroup(Strict):
+class _Replicas(Strict):
+    replicas: list[_Replica]
+
+    def ports(self) -> list[tuple[int, int]]:
+        return [(replica.egress_port, replica.instance) for replica in self.replicas]
+
+
+class _MulticastGroup(_Replicas):
     multicast_group_id: int = Field(ge=1, lt=2**16)
-    replicas: list[_Replica]
+
+    def update(self, _schema: P4Schema) -> P4MulticastGroupEntry:
+        return +P4MulticastGroupEntry(self.multicast_group_id, replicas=self.ports())
 
 
-class _CloneSession(Strict):
+class _CloneSession(_Replicas):
     clone_session_id: int = Field(ge=1, lt=2**15)
-    replicas: list[_Replica]
     class_of_service: int = Field(default=0, ge=0)
     packet_length_bytes: int = Field(default=0, ge=0)
+
+    def update(self, _schema: P4Schema) -> P4CloneSessionEntry:
+        options = self.model_dump(include={"class_of_service", "packet_length_bytes"})
+        return +P4CloneSessionEntry(self.clone_session_id, replicas=self.ports(), **options)
 
 
 class _File(Strict):
@@ -140,14 +169,9 @@ def load(path: Path, places: Sequence[Path] = ()) -> SwitchRuntime:
         schema = P4Schema(files.p4info)
     except Exception as error:  # finsy raises what the protobuf parser raises
         raise TopologyError(f"{path}: /p4info: {files.p4info} is not a P4Info text file: {short(str(error))}") from None
-    kinds: dict[str, Callable[[Any], Any]] = {
-        "table_entries": partial(_table_update, schema),
-        "multicast_group_entries": _group_update,
-        "clone_session_entries": _session_update,
-    }
     updates = [
-        (f"/{kind}/{index}", partial(make, entry))
-        for kind, make in kinds.items()
+        (f"/{kind}/{index}", partial(entry.update, schema))
+        for kind in ("table_entries", "multicast_group_entries", "clone_session_entries")
         for index, entry in enumerate(getattr(file, kind))
     ]
     for pointer, make in updates:
@@ -192,38 +216,3 @@ def _find(name: str, places: Sequence[Path], where: str) -> Path:
             return candidate.resolve()
     looked = ", ".join(short(str(candidate)) for candidate in candidates)
     raise TopologyError(f"{where}: there is no file {short(name)!r}; looked for {looked}")
-
-
-def _table_update(schema: P4Schema, entry: _TableEntry) -> P4TableEntry:
-    """Raises ValueError for what finsy would write and a switch refuse; what finsy refuses, its encoder finds."""
-    table = schema.tables[entry.table]
-    action = P4TableAction(entry.action_name, **entry.action_params)
-    if entry.default_action:
-        if entry.match:
-            raise ValueError("match: a default action has no match")
-        return ~P4TableEntry(table.alias, action=action, is_default_action=True)
-    for field in table.match_fields:
-        if field.match_type is P4MatchType.EXACT and not {field.alias, field.name} & set(entry.match):
-            raise ValueError(f"match: the exact field {field.name} is missing")
-    ordered = any(field.match_type in _NEEDS_PRIORITY for field in table.match_fields)
-    if ordered != (entry.priority > 0):
-        need = "1 or more, because it has ternary, range or optional fields" if ordered else "left out"
-        raise ValueError(f"priority: for table {table.name} it must be {need}")
-    return +P4TableEntry(table.alias, match=P4TableMatch(entry.match), action=action, priority=entry.priority)
-
-
-def _replicas(entry: _MulticastGroup | _CloneSession) -> list[tuple[int, int]]:
-    return [(replica.egress_port, replica.instance) for replica in entry.replicas]
-
-
-def _group_update(group: _MulticastGroup) -> P4MulticastGroupEntry:
-    return +P4MulticastGroupEntry(group.multicast_group_id, replicas=_replicas(group))
-
-
-def _session_update(session: _CloneSession) -> P4CloneSessionEntry:
-    return +P4CloneSessionEntry(
-        session.clone_session_id,
-        class_of_service=session.class_of_service,
-        packet_length_bytes=session.packet_length_bytes,
-        replicas=_replicas(session),
-    )

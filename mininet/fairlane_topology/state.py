@@ -12,7 +12,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -22,13 +21,13 @@ from fairlane_controller.errors import FairlaneError
 from fairlane_controller.state.processes import OwnedProcess
 from fairlane_controller.state.run_state import TOPOLOGY, read_topology, run_folders, state_root
 from fairlane_controller.state.store import Store
+from fairlane_switch.process import STOP_TIMEOUT_S, wait_until
 
 __all__ = ["OwnedProcess", "state_root"]
 
 LAUNCHER = "launcher"
 WATCHER = "clean-up"
 """What is written down of the process that waits for the launcher's end."""
-STOP_TIMEOUT_S = 5.0
 ENDING_TIMEOUT_S = 20.0
 """How long the watcher may take to remove what a killed launcher has left."""
 
@@ -60,21 +59,19 @@ def read(instance: str) -> dict[str, Any] | None:
         return None
 
 
-def running(instance: str) -> bool:
-    """True when the launcher of an instance, or anything it started, is alive."""
-    return any(process.is_alive() for process in _processes(read(instance)))
+def alive(instance: str) -> list[str]:
+    """What is alive of an instance: its launcher, and what that has started."""
+    return [process.what for process in _processes(read(instance)) if process.is_alive()]
 
 
 def wait_while_ending(instance: str) -> None:
     """Wait while the watcher of a launcher that has died removes what that one made."""
 
-    def ending() -> bool:
-        alive = {process.what for process in _processes(read(instance)) if process.is_alive()}
-        return WATCHER in alive and LAUNCHER not in alive
+    def ended() -> bool:
+        there = alive(instance)
+        return WATCHER not in there or LAUNCHER in there
 
-    deadline = time.monotonic() + ENDING_TIMEOUT_S
-    while ending() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(ended, ENDING_TIMEOUT_S)
 
 
 def clean(instance: str, *, just_ended: bool = False) -> list[str]:
@@ -97,17 +94,15 @@ def clean(instance: str, *, just_ended: bool = False) -> list[str]:
 
 def stop_processes(processes: Iterable[OwnedProcess]) -> list[str]:
     """Stop processes: SIGTERM (and SIGHUP, which ends an interactive shell), then SIGKILL after the time limit. Returns what was stopped."""
-    alive = [process for process in processes if process.is_alive() and process.pid != os.getpid()]
+    ours = [process for process in processes if process.is_alive() and process.pid != os.getpid()]
     for signals in ((signal.SIGTERM, signal.SIGHUP), (signal.SIGKILL,)):
-        for process in alive:
+        for process in ours:
             for number in signals:
                 if process.is_alive():
                     with suppress(ProcessLookupError):
                         os.kill(process.pid, number)
-        deadline = time.monotonic() + STOP_TIMEOUT_S
-        while any(process.is_alive() for process in alive) and time.monotonic() < deadline:
-            time.sleep(0.02)
-    return [f"{process.what} (pid {process.pid})" for process in alive]
+        wait_until(lambda: not any(process.is_alive() for process in ours), STOP_TIMEOUT_S)
+    return [f"{process.what} (pid {process.pid})" for process in ours]
 
 
 def namespace_members(pids: Iterable[int], namespaces: Iterable[str] = ()) -> list[OwnedProcess]:

@@ -125,9 +125,14 @@ class Topology:
         number = int(host[1:])
         return self.hosts[host].mac or f"08:00:00:00:{number >> 8:02x}:{number & 255:02x}"
 
+    def addresses(self, host: str) -> list[ipaddress.IPv4Address | ipaddress.IPv6Address]:
+        """The host's IPv4 address, and its IPv6 address where it has one, without prefix length."""
+        spec = self.hosts[host]
+        return [ipaddress.ip_interface(address).ip for address in (spec.ip, spec.ipv6) if address]
+
     def address(self, host: str) -> str:
-        """The host's IPv4 address, without prefix length."""
-        return str(ipaddress.ip_interface(self.hosts[host].ip).ip)
+        """The host's IPv4 address."""
+        return str(self.addresses(host)[0])
 
     def link(self, name: str) -> Link:
         """The first link of that name."""
@@ -155,17 +160,11 @@ class Topology:
     def routes(self, switch: str) -> list[RouteState]:
         """A route to every host by the fewest hops; ties go to the lower port."""
         routes: list[RouteState] = []
-        for host, spec in self.hosts.items():
+        for host in self.hosts:
             port = self.next_port(switch, host)
-            if port is None:
-                continue
-            routes.append(RouteState.model_construct(prefix=f"{self.address(host)}/32", port=port, mac=self.mac(host)))
-            if spec.ipv6:
-                routes.append(
-                    RouteState.model_construct(
-                        prefix=f"{ipaddress.ip_interface(spec.ipv6).ip}/128", port=port, mac=self.mac(host)
-                    )
-                )
+            for one in self.addresses(host) if port is not None else ():
+                prefix = f"{one}/{one.max_prefixlen}"
+                routes.append(RouteState.model_construct(prefix=prefix, port=port, mac=self.mac(host)))
         return routes
 
     def next_port(self, switch: str, host: str) -> int | None:

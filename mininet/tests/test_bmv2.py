@@ -9,6 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fairlane_controller.state.run_state import LinkEnd, read_run_state, write_topology
+from fairlane_switch import bmv2
+from fairlane_switch.link_control import RunningPorts
 from fairlane_topology import nodes
 from fairlane_topology.topology import PortSpec
 
@@ -20,25 +23,29 @@ def switch(monkeypatch: pytest.MonkeyPatch) -> nodes.SimpleSwitchGrpc:
     def binary(name: str) -> Path:
         return Path("/bin") / name
 
-    monkeypatch.setattr(nodes, "find_binary", binary)
+    monkeypatch.setattr(bmv2, "find_binary", binary)
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", "pem")
     made = object.__new__(nodes.SimpleSwitchGrpc)
-    ports = {1: PortSpec(rate_bps=2_000_000, queue_packets=50), 2: PortSpec(rate_bps=0)}
-    made.options = nodes.SwitchOptions("s1", 3, "127.0.0.1:50051", ports, Path("state"), Path("pem"), frame_bytes=1250)
+    made.specs = {1: PortSpec(rate_bps=2_000_000, queue_packets=50), 2: PortSpec(rate_bps=0)}
+    made.options = nodes.NetworkOptions(tls=True, frame_bytes=1250)
+    made.plain, made.grpc, made.device_id = "s1", "127.0.0.1:50051", 3
     made.intfs = {0: "lo", 1: "s1-eth1", 2: "s1-eth2"}
     made.name = "s1"
     return made
 
 
 def test_its_command_line_has_ports_addresses_and_certificates(switch: nodes.SimpleSwitchGrpc) -> None:
-    assert " ".join(switch.command()) == (
-        "/bin/simple_switch_grpc --no-p4 --device-id 3 --thrift-port 20051 -i 1@s1-eth1 -i 2@s1-eth2 -- "
-        "--grpc-server-addr 127.0.0.1:50051 --cpu-port 510 --priority-queues 8 --grpc-server-cert pem/server.pem "
-        "--grpc-server-key pem/server.key --grpc-server-cacert pem/ca.pem --grpc-server-ssl --grpc-server-with-client-auth"
+    assert " ".join(switch.arguments()) == (
+        "--no-p4 --device-id 3 --thrift-port 20051 -i 1@s1-eth1 -i 2@s1-eth2 -- "
+        "--grpc-server-addr 127.0.0.1:50051 --cpu-port 510 --priority-queues 8 --grpc-server-cert pem/0/tls/server.pem "
+        "--grpc-server-key pem/0/tls/server.key --grpc-server-cacert pem/0/tls/ca.pem --grpc-server-ssl --grpc-server-with-client-auth"
     )
     assert str(switch.endpoint) == "switch s1 at 127.0.0.1:50051"
 
 
-def test_its_queues_are_limited_in_packets(switch: nodes.SimpleSwitchGrpc, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_queues_are_limited_in_packets(
+    switch: nodes.SimpleSwitchGrpc, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     given: list[str] = []
 
     def run(command: list[str], *, input: str, **_: Any) -> Any:
@@ -49,7 +56,13 @@ def test_its_queues_are_limited_in_packets(switch: nodes.SimpleSwitchGrpc, monke
     monkeypatch.setattr(subprocess, "run", run)
     switch.shape()
     assert given == ["set_queue_rate 200 1\nset_queue_depth 50 1\nset_queue_depth 1000 2\n"]
-    with pytest.raises(RuntimeError, match=r"s1: /bin/simple_switch_CLI .*: Error: no such port"):
-        switch.set_port_rate(9, 1_000_000)
+    one = {"name": "s1", "grpc": switch.grpc, "thrift": switch.thrift_port, "frame_bytes": 1250, "ports": [{"port": 1}]}
+    write_topology(tmp_path, {"name": "0", "target": "bmv2", "switches": [one]})
+    ports = RunningPorts(read_run_state(tmp_path))
+    ports.set_rate(LinkEnd("s1", 1), 3_000_000)
+    assert given[1:] == ["set_queue_rate 300 1\n"]
+    assert RunningPorts(read_run_state(tmp_path)).rate_bps(LinkEnd("s1", 1)) == 3_000_000
+    with pytest.raises(RuntimeError, match=r"^/bin/simple_switch_CLI .*: Error: no such port"):
+        ports.set_rate(LinkEnd("s1", 9), 1_000_000)
     with pytest.raises(RuntimeError, match='a spike may block "delivery"'):
-        switch.spike_port(1, 5e6)
+        ports.spike(LinkEnd("s1", 1), 5e6)

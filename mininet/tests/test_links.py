@@ -242,6 +242,6 @@ def test_a_change_waits_for_a_wire_that_is_away(
 
     monkeypatch.setattr(fl_changes, "apply", apply)
     change = LinkChange(at_s=0, link="s1-s2", delay_ms=1)
-    with fl_changes.Player(cast("Network", None), [change], tell):
+    with fl_changes.playing(cast("Network", None), [change], tell):
         assert done.wait(10)
     assert (len(made), told) == (attempts, said)

@@ -10,6 +10,7 @@ from contextlib import closing, suppress
 
 import pytest
 import unused_ports
+from fairlane_switch.process import accepts
 from fairlane_topology import ports as fl_ports
 
 LOOPBACK = "127.0.0.1"
@@ -80,11 +81,11 @@ def test_a_connection_to_itself_is_no_server() -> None:
         assert alone.getsockname() == alone.getpeername()
         port = alone.getsockname()[1]
         assert not fl_ports.listens(port)
-    assert not fl_ports.accepts(f"{LOOPBACK}:{port}", timeout_s=0.2)
+    assert not accepts(f"{LOOPBACK}:{port}", timeout_s=0.2)
 
 
 def test_a_server_accepts(server: socket.socket) -> None:
-    assert fl_ports.accepts(f"{LOOPBACK}:{server.getsockname()[1]}", timeout_s=2)
+    assert accepts(f"{LOOPBACK}:{server.getsockname()[1]}", timeout_s=2)
     with socket.socket() as probe:
         assert probe.connect_ex(server.getsockname()) != errno.ECONNREFUSED
 

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from fairlane_switch.process import Service, stop_all
 from fairlane_topology import processes as fl_processes
 from fairlane_topology import state as fl_state
-from fairlane_topology.processes import Service, Supervisor, stop_all
+from fairlane_topology.processes import Supervisor
 
 LIMIT_S = 20.0
 

@@ -174,7 +174,7 @@ def test_a_network_that_was_refused_takes_nothing_of_the_one_that_runs(sleeping_
     with pytest.raises(RuntimeError, match="is running already"):
         network.start()
     network.stop()
-    assert fl_state.running(INSTANCE)
+    assert fl_state.alive(INSTANCE)
 
 
 @needs_root

@@ -6,24 +6,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fairlane_switch.switch import SwitchOptions
 from fairlane_topology import nodes as fl_nodes
 
 
-@pytest.mark.parametrize(("seed", "words"), [(7, ["--seed", "7"]), (0, ["--seed", "0"]), (None, [])])
-def test_the_switch_is_started_with_the_runs_seed(
-    seed: int | None, words: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def binary(name: str) -> Path:
-        return Path("/bin") / name
-
-    monkeypatch.setattr(fl_nodes, "find_binary", binary)
+@pytest.mark.parametrize("seed", [7, 0])
+def test_the_switch_is_started_with_the_runs_seed(seed: int) -> None:
     switch = object.__new__(fl_nodes.EmbeddedSwitch)
-    switch.options = fl_nodes.SwitchOptions("s1", 1, "127.0.0.1:1", {}, Path("state"), seed=seed)
-    switch.intfs = {}
-    command = switch.command()
-    at = command.index("--seed") if "--seed" in command else len(command)
-    assert command[at : at + 2] == words
-    arguments = SwitchOptions(seed=seed).arguments()
-    at = arguments.index("--seed") if "--seed" in arguments else len(arguments)
-    assert arguments[at : at + 2] == words
+    switch.options = fl_nodes.NetworkOptions(seed=seed)
+    switch.intfs, switch.specs, switch.grpc, switch.device_id = {}, {}, "127.0.0.1:1", 1
+    switch.control = Path("s1.sock")
+    arguments = switch.arguments()
+    assert arguments[arguments.index("--seed") + 1] == str(seed)

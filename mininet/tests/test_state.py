@@ -32,7 +32,7 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_clean_stops_the_process_that_is_written_down(sleeper: subprocess.Popen[bytes]) -> None:
     process = fl_state.OwnedProcess.from_pid(sleeper.pid, "sleeper")
     fl_state.write("7", {"pids": [process.as_json()], "interfaces": []})
-    assert fl_state.running("7")
+    assert fl_state.alive("7")
     assert fl_state.clean("7") == [f"sleeper (pid {sleeper.pid})"]
     assert sleeper.wait(timeout=5) == -15
     assert fl_state.instances() == []
@@ -42,7 +42,7 @@ def test_a_pid_that_was_used_again_is_left_alone(sleeper: subprocess.Popen[bytes
     real = fl_state.OwnedProcess.from_pid(sleeper.pid, "someone else's")
     assert real.starttime is not None
     fl_state.write("7", {"pids": [{**real.as_json(), "starttime": real.starttime - 1}], "interfaces": []})
-    assert not fl_state.running("7")
+    assert not fl_state.alive("7")
     assert fl_state.clean("7") == []
     assert sleeper.poll() is None
 

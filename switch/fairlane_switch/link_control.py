@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, get_args
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.run_state import LinkEnd, LinkState, RunState, remember_port
 
+from fairlane_switch.bmv2 import queue_rate, run_cli
 from fairlane_switch.port_control import read_ports, set_port, spike_port
 from fairlane_switch.wire import Direction, SpikeBlocks, WireClient
 
@@ -164,7 +165,7 @@ def read_wire(client: WireClient) -> dict[str, dict[str, Any]]:
 
 
 class RunningPorts:
-    """The ports of a topology that another process has started."""
+    """The ports of a running topology, by its run state."""
 
     def __init__(self, run: RunState) -> None:
         self._run = run
@@ -183,12 +184,19 @@ class RunningPorts:
         return self.rates_bps()[end]
 
     def set_rate(self, end: LinkEnd, rate_bps: int) -> None:
-        """Change it, in the run state too."""
-        set_port(self._run.switch(end.node).control, end.port, rate_bps=rate_bps)
+        """Change it, in the run state too. On BMv2 it is in packets per second: right for one frame length only."""
+        switch = self._run.switch(end.node)
+        if switch.thrift is not None:
+            run_cli(switch.thrift, queue_rate(end.port, rate_bps, switch.frame_bytes))
+        else:
+            set_port(switch.control, end.port, rate_bps=rate_bps)
         remember_port(self._run.folder, end.node, end.port, {"rate_bps": rate_bps})
 
     def spike(self, end: LinkEnd, duration_us: float) -> None:
         """Let nothing start on the port's line for so long."""
+        if self._run.target != "embedded":
+            why = f'port {end.port} of {self._run.target} cannot be stopped for a time; a spike may block "delivery"'
+            raise RuntimeError(f"{end.node}: {why}")
         spike_port(self._run.switch(end.node).control, end.port, duration_us)
 
 

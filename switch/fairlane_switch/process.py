@@ -1,44 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding, starting and stopping a binary of the Rust workspace: ready when it says so, stopped by pid, never by name."""
+"""The processes that we start, of the Rust workspace and others: found, started, waited for, stopped by pid, never by name."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import selectors
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import Any, NoReturn
 
-from fairlane_controller.state.processes import start_time
+from fairlane_controller.state.processes import OwnedProcess
 
 RELEASE_DIR = Path(__file__).parent.parent / "target" / "release"
+READY = "fairlane-switch: ready"
+"""Begins the line with which the switch says that it serves."""
+STOP_TIMEOUT_S = 5.0
+KILLED_TIMEOUT_S = 2.0
+"""How long a process that was killed may take to be gone: the kernel takes its memory away first."""
+POLL_S = 0.01
+_WORDS = 500
+"""Characters of its output's end that an error quotes."""
 
 
 class BinaryNotFoundError(RuntimeError):
     """The binary `name` is in none of the `places`."""
 
     def __init__(self, name: str, places: Sequence[Path]) -> None:
-        self.name = name
-        self.places = tuple(places)
-        looked = ", ".join(str(place) for place in places)
-        super().__init__(f"{name} is not built (looked in {looked} and on the PATH): run 'make setup'")
+        looked = f"(looked in {', '.join(map(str, places))} and on the PATH)"
+        if name.startswith("simple_switch"):
+            super().__init__(f"{name} is not there {looked}: docs/install.md says where p4lang's packages are")
+        else:
+            super().__init__(f"{name} is not built {looked}: run 'make setup'")
 
 
 class ProcessFailedError(RuntimeError):
     """A process did not become ready: it ended (`exit_code`) or was too slow (`exit_code` None). `words` is what it said."""
 
-    def __init__(self, command: Sequence[str], exit_code: int | None, words: str, timeout_s: float) -> None:
-        self.command = tuple(command)
+    def __init__(self, what: str, exit_code: int | None, words: str, timeout_s: float) -> None:
         self.exit_code = exit_code
         self.words = words
-        how = f"was not ready within {timeout_s} s" if exit_code is None else f"ended with exit code {exit_code}"
-        super().__init__(f"{Path(command[0]).name} {how}: {words or 'it said nothing'}")
+        how = f"is not ready within {timeout_s:g} s" if exit_code is None else "does not start"
+        super().__init__(f"{what} {how}: {words[-_WORDS:] or 'no output'}")
 
 
 def find_binary(name: str) -> Path:
@@ -69,100 +76,168 @@ def become_binary(name: str = "", arguments: Sequence[str] | None = None) -> NoR
     os.execv(RELEASE_DIR / name, [name, *(sys.argv[1:] if arguments is None else arguments)])
 
 
-class ManagedProcess:
-    """A process that we started and will stop. A context manager: leaving it stops the process."""
+def wait_until(holds: Callable[[], object], timeout_s: float) -> bool:
+    """Wait until something holds; returns whether it did within so long."""
+    deadline = time.monotonic() + timeout_s
+    while not (result := holds()) and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+    return bool(result)
 
-    def __init__(self, process: subprocess.Popen[bytes], ready_line: str, log: IO[bytes]) -> None:
-        self._process = process
-        self._log = log
-        self.ready_line = ready_line
-        """The line on standard output that said it is ready."""
-        self.pid = process.pid
-        self.start_time = start_time(process.pid)
-        """Clock ticks since boot, for the run state."""
 
-    @classmethod
-    def start(
-        cls,
-        command: Sequence[str | Path],
-        *,
-        ready: str,
-        timeout_s: float = 10.0,
-        prefix: Sequence[str] = (),
-    ) -> ManagedProcess:
-        """Start `prefix` + `command` and wait for a line on its standard output that begins with `ready`.
+class Service:
+    """A process that we start, and stop at the end; it may be started again. A context manager: leaving it stops the process."""
 
-        Its standard error is kept for `words`. Raises ProcessFailedError when it ends before, or takes longer than `timeout_s`.
+    def __init__(
+        self,
+        what: str,
+        command: Callable[[], Sequence[str]],
+        log: Path | None,
+        is_ready: Callable[[], object],
+        ready_timeout_s: float,
+        ends_with: Collection[int] = (),
+    ) -> None:
+        """Describe it.
+
+        Args:
+            what: its name in messages and in the run state.
+            command: makes the command line, and what must be there before, at each start.
+            log: where its output goes; None: to a file that goes with this object.
+            is_ready: whether it serves.
+            ready_timeout_s: how long that may take.
+            ends_with: exit codes with which it ends as somebody wished; with every other one it has died.
         """
-        words = [str(word) for word in command]
-        log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
-        process = subprocess.Popen(
-            [*prefix, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, start_new_session=True
-        )
-        assert process.stdout is not None
-        line = _read_ready_line(process.stdout, ready.encode(), time.monotonic() + timeout_s)
-        if line is not None:
-            return cls(process, line, log)
+        self.what = what
+        self._command = command
+        if log is None:
+            self._output = tempfile.NamedTemporaryFile(prefix="fairlane-")  # noqa: SIM115 (lives as long as this)
+            log = Path(self._output.name)
+        self._log = log
+        self._is_ready = is_ready
+        self._ready_timeout_s = ready_timeout_s
+        self._ends_with = ends_with
+        self.process: subprocess.Popen[bytes] | None = None
+        self.owned: OwnedProcess | None = None
+        """None: it is not meant to run."""
+        self.given_up = False
+        """It has died too often."""
+
+    def launch(self) -> OwnedProcess:
+        """Start it, without waiting until it is ready. Raises RuntimeError when it runs."""
+        if self.process is not None:
+            try:
+                self.process.wait(timeout=KILLED_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                raise RuntimeError(f"{self.what} (process {self.process.pid}) runs already") from None
+        command = list(self._command())
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+            )
+        self.owned = OwnedProcess.identify_child(self.process.pid, self.what)
+        return self.owned
+
+    def wait_ready(self) -> None:
+        """Wait until it serves. Raises ProcessFailedError when it does not in time."""
+        in_time = wait_until(lambda: self.has_ended or self._is_ready(), self._ready_timeout_s)
+        if self.has_ended or not in_time:
+            code = self.process.poll() if self.process is not None else None
+            raise ProcessFailedError(self.what, code, self.words, self._ready_timeout_s)
+
+    def start(self) -> Service:
+        """Start it and wait until it serves; returns it. Raises as both do, and nothing runs then."""
         try:
-            exit_code = process.wait(timeout=0.5)
-        except subprocess.TimeoutExpired:
-            exit_code = None
-            process.kill()
-            process.wait(timeout=5)
-        process.stdout.close()
-        raise ProcessFailedError(words, exit_code, _read_log(log), timeout_s)
+            self.launch()
+            self.wait_ready()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def death(self) -> str | None:
+        """How it has died, None where it has not: it runs, was stopped, or has ended as somebody wished."""
+        code = None if self.process is None or self.owned is None else self.process.poll()
+        if code is None or code in self._ends_with:
+            return None
+        return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
     @property
-    def is_running(self) -> bool:
-        """True until it has ended."""
-        return self._process.poll() is None
+    def pid(self) -> int:
+        """Of its process. Raises RuntimeError before the first start."""
+        if self.process is None:
+            raise RuntimeError(f"{self.what} was not started")
+        return self.process.pid
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its process has ended, as somebody wished or not."""
+        return self.process is not None and self.process.poll() is not None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended and a supervisor does not start it again."""
+        return self.owned is None or self.given_up or (self.has_ended and self.death() is None)
 
     @property
     def words(self) -> str:
-        """What it has said on standard error so far."""
-        return _read_log(self._log)
+        """What it has said since its start."""
+        return self._log.read_text(errors="replace").strip()
 
-    def stop(self, timeout_s: float = 5.0) -> int:
-        """Ask it to end (SIGTERM), insist (SIGKILL) after `timeout_s`; returns its exit code. Harmless when it has ended."""
-        if self.is_running:
-            self._process.terminate()
-        try:
-            code = self._process.wait(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            code = self._process.wait(timeout=5)
-        if self._process.stdout is not None:
-            self._process.stdout.close()
-        return code
+    def line(self, begin: str) -> str:
+        """The first line of its output that begins so; empty where there is none."""
+        whole = self._log.read_text(errors="replace").split("\n")[:-1]
+        return next((line for line in whole if line.startswith(begin)), "")
 
-    def __enter__(self) -> ManagedProcess:
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> int:
+        """Stop it, if it runs; it is not meant to run then. Returns its exit code, 0 where it was never started."""
+        stop_all([self], timeout_s)
+        return 0 if self.process is None else self.process.returncode
+
+    def __enter__(self) -> Service:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
 
 
-def _read_ready_line(stream: IO[bytes], ready: bytes, deadline: float) -> str | None:
-    """The first line that begins with `ready`; None when the stream ends or the deadline passes before."""
-    buffer = b""
-    with selectors.DefaultSelector() as selector:
-        selector.register(stream, selectors.EVENT_READ)
-        while (left := deadline - time.monotonic()) > 0:
-            if not selector.select(left):
-                return None
-            chunk = os.read(stream.fileno(), 4096)
-            if not chunk:
-                return None
-            buffer += chunk
-            *lines, buffer = buffer.split(b"\n")
-            for line in lines:
-                if line.startswith(ready):
-                    return line.decode(errors="replace")
-    return None
+def start_process(
+    command: Sequence[str | Path], *, ready: str = READY, timeout_s: float = 10.0, prefix: Sequence[str] = ()
+) -> Service:
+    """Start `prefix` + `command` and wait for a line of its output that begins with `ready`. Raises ProcessFailedError."""
+    words = [*prefix, *map(str, command)]
+    service = Service(Path(command[0]).name, lambda: words, None, lambda: service.line(ready), timeout_s)
+    return service.start()
 
 
-def _read_log(log: IO[bytes]) -> str:
-    with contextlib.suppress(OSError, ValueError):
-        size = os.fstat(log.fileno()).st_size
-        return os.pread(log.fileno(), size, 0).decode(errors="replace").strip()
-    return ""
+def accepts(address: str, timeout_s: float) -> bool:
+    """Whether a server accepts a connection at HOST:PORT.
+
+    A connection from the kernel's choice of port to itself (simultaneous open, RFC 9293 §3.5) is none: while nobody listens on
+    a port of the ephemeral range, connect() may get that very port as its own.
+    """
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=timeout_s) as connection:
+            return connection.getsockname() != connection.getpeername()
+    except OSError:
+        return False
+
+
+def stop_all(services: Collection[Service], timeout_s: float = STOP_TIMEOUT_S) -> None:
+    """Stop them all at once."""
+    for service in services:
+        service.owned = None
+    end_processes([service.process for service in services if service.process is not None], timeout_s)
+
+
+def end_processes(processes: Collection[subprocess.Popen[Any]], timeout_s: float = STOP_TIMEOUT_S) -> None:
+    """Ask our children to end (SIGTERM), and kill those that have not within `timeout_s`. Harmless to those that have ended."""
+    for process in processes:
+        process.terminate()
+    deadline = time.monotonic() + timeout_s
+    for process in processes:
+        try:
+            process.wait(timeout=max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(timeout=STOP_TIMEOUT_S)

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from fairlane_switch.port_control import PortSettings
-from fairlane_switch.process import ManagedProcess, find_binary
-
-READY = "fairlane-switch: ready"
+from fairlane_switch.process import READY, STOP_TIMEOUT_S, Service, find_binary, start_process
 
 
 @dataclass(frozen=True)
@@ -60,6 +58,8 @@ class SwitchOptions:
     """Of the program's `random()`, together with the device id; None: it draws one and logs it."""
     realtime: str = "auto"
     """Real-time scheduling of the packet thread: auto, on or off."""
+    tls: Path | None = None
+    """Folder with the files of `fairlane setup certs`: P4Runtime and gNMI speak mutual TLS."""
 
     def arguments(self) -> list[str]:
         """The command line, without the program's name. Raises ValueError when only one of program and P4Info is given."""
@@ -74,6 +74,9 @@ class SwitchOptions:
             words += ["--seed", str(self.seed)]
         if self.control is not None:
             words += ["--control", str(self.control)]
+        if self.tls is not None:
+            for option, file in (("cert", "server.pem"), ("key", "server.key"), ("client-ca", "ca.pem")):
+                words += [f"--tls-{option}", str(self.tls / file)]
         for port in self.ports:
             words += port.arguments()
         return words
@@ -83,13 +86,13 @@ class SwitchOptions:
 class Switch:
     """A running switch. A context manager: leaving it stops the switch."""
 
-    process: ManagedProcess
+    process: Service
     """The process: pid and start time for the run state, what it said."""
     grpc: str
     """Address that its P4Runtime server listens on."""
     options: SwitchOptions
 
-    def stop(self, timeout_s: float = 5.0) -> int:
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> int:
         """Stop it; returns its exit code, 0 when all was well."""
         return self.process.stop(timeout_s)
 
@@ -107,6 +110,6 @@ def start_switch(options: SwitchOptions, *, netns: str | None = None, timeout_s:
     """
     prefix = ["ip", "netns", "exec", netns] if netns else []
     command = [find_binary("fairlane-switch"), *options.arguments()]
-    process = ManagedProcess.start(command, ready=READY, timeout_s=timeout_s, prefix=prefix)
-    words = dict(word.split("=", 1) for word in process.ready_line.split() if "=" in word)
+    process = start_process(command, timeout_s=timeout_s, prefix=prefix)
+    words = dict(word.split("=", 1) for word in process.line(READY).split() if "=" in word)
     return Switch(process, words["grpc"], options)

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 from fairlane_switch.control import ControlClient
 from fairlane_switch.link_model import LinkOptions as LinkOptions
-from fairlane_switch.process import ManagedProcess, find_binary
+from fairlane_switch.process import Service, find_binary, start_process
 
 Direction = Literal["a_to_b", "b_to_a", "both"]
 SpikeBlocks = Literal["delivery", "line"]
@@ -159,7 +159,7 @@ class WireClient(ControlClient):
 class Wire:
     """A running wire. A context manager: leaving it stops the wire."""
 
-    process: ManagedProcess
+    process: Service
     client: WireClient
     control: Path
 
@@ -196,7 +196,7 @@ def start_wire(
     command = [find_binary("fairlane-switch"), "network", "--config", config, "--control", control]
     command += ["--seed", str(seed), *arguments]
     prefix = [] if netns is None else ["ip", "netns", "exec", netns]
-    process = ManagedProcess.start(command, ready="fairlane-switch: ready", timeout_s=timeout_s, prefix=prefix)
+    process = start_process(command, timeout_s=timeout_s, prefix=prefix)
     try:
         return Wire(process, WireClient(control), control)
     except BaseException:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from fairlane_switch.process import ManagedProcess, find_binary
+from fairlane_switch.process import READY, find_binary, start_process
 from finsy import (
     GRPCStatusCode,
     Match,
@@ -38,15 +38,14 @@ from finsy.switch import SwitchFailFastError
 PROGRAMS = Path(__file__).parent.parent / "crates" / "p4rt" / "tests" / "p4"
 JSON = PROGRAMS / "entities.json"
 P4INFO = PROGRAMS / "entities.p4info.txtpb"
-READY = "fairlane-switch: ready grpc="
 DEVICE_ID = 7
 
 
 @pytest.fixture
 def address() -> Iterator[str]:
     command = [find_binary("fairlane-switch"), "--grpc", "127.0.0.1:0", "--device-id", str(DEVICE_ID)]
-    with ManagedProcess.start(command, ready=READY) as process:
-        yield process.ready_line.split("grpc=")[1].split()[0]
+    with start_process(command) as process:
+        yield process.line(READY).split("grpc=")[1].split()[0]
 
 
 def options(**changes: object) -> SwitchOptions:

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import grpc
 import pytest
-from fairlane_switch.process import ManagedProcess, find_binary
+from fairlane_switch.process import READY, find_binary, start_process
 from finsy import Switch, SwitchOptions
 from finsy.proto import p4r, p4r_grpc, rpc_code, rpc_status
 
 PROGRAMS = Path(__file__).parent.parent / "crates" / "p4rt" / "tests" / "p4"
 JSON = PROGRAMS / "entities.json"
 P4INFO = PROGRAMS / "entities.p4info.txtpb"
-READY = "fairlane-switch: ready grpc="
 CALL_S = 20
 
 
@@ -25,8 +24,8 @@ def switch(*options: str) -> Generator[str]:
     """A switch with the program, and its address."""
     command = [find_binary("fairlane-switch"), "--grpc", "127.0.0.1:0", *options]
     command += ["--pipeline", str(JSON), "--p4info", str(P4INFO)]
-    with ManagedProcess.start(command, ready=READY) as process:
-        yield process.ready_line.split("grpc=")[1].split()[0]
+    with start_process(command) as process:
+        yield process.line(READY).split("grpc=")[1].split()[0]
 
 
 @pytest.fixture

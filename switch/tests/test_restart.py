@@ -10,10 +10,9 @@ from pathlib import Path
 
 import finsy as fy
 import pytest
-from fairlane_switch.process import ManagedProcess, ProcessFailedError, find_binary
+from fairlane_switch.process import READY, ProcessFailedError, find_binary, start_process
 
 PROGRAM = Path(__file__).parent.parent.parent / "p4src" / "compiled"
-READY = "fairlane-switch: ready grpc="
 RESTARTS = 20
 
 pytestmark = pytest.mark.timeout(120)
@@ -27,12 +26,12 @@ def command(control: Path, grpc: str) -> list[str | Path]:
 def test_a_killed_switch_is_started_again_at_once(tmp_path: Path) -> None:
     """It has its sockets until its memory is gone; who comes meanwhile waits for that, and does not say "address in use"."""
     control = tmp_path / "s1.sock"
-    running = ManagedProcess.start(command(control, "127.0.0.1:0"), ready=READY)
-    grpc = running.ready_line.split("grpc=")[1].split()[0]
+    running = start_process(command(control, "127.0.0.1:0"))
+    grpc = running.line(READY).split("grpc=")[1].split()[0]
     try:
         for _ in range(RESTARTS):
             os.kill(running.pid, signal.SIGKILL)
-            killed, running = running, ManagedProcess.start(command(control, grpc), ready=READY)
+            killed, running = running, start_process(command(control, grpc))
             assert killed.stop() == -signal.SIGKILL
     finally:
         running.stop()
@@ -40,12 +39,12 @@ def test_a_killed_switch_is_started_again_at_once(tmp_path: Path) -> None:
 
 def test_what_lives_is_not_pushed_away(tmp_path: Path) -> None:
     control, other = tmp_path / "s1.sock", tmp_path / "s2.sock"
-    with ManagedProcess.start(command(control, "127.0.0.1:0"), ready=READY) as first:
-        grpc = first.ready_line.split("grpc=")[1].split()[0]
+    with start_process(command(control, "127.0.0.1:0")) as first:
+        grpc = first.line(READY).split("grpc=")[1].split()[0]
         with pytest.raises(ProcessFailedError, match=r"--control .*s1.sock: cannot listen: address in use"):
-            ManagedProcess.start(command(control, "127.0.0.1:0"), ready=READY)
+            start_process(command(control, "127.0.0.1:0"))
         with pytest.raises(ProcessFailedError, match=f"cannot listen on {grpc}: Address already in use"):
-            ManagedProcess.start(command(other, grpc), ready=READY)
+            start_process(command(other, grpc))
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(control))
 
@@ -62,7 +61,7 @@ def test_a_network_starts_with_all_its_switches_or_not_at_all(tmp_path: Path) ->
         config.write_text(json.dumps({"switches": switches, "links": []}))
         network = [find_binary("fairlane-switch"), "network", "--config", config, "--control", tmp_path / "n.sock"]
         with pytest.raises(ProcessFailedError, match=f'switch "s2": cannot listen on {taken_address}'):
-            ManagedProcess.start(network, ready="fairlane-switch: ready switches=")
+            start_process(network, ready="fairlane-switch: ready switches=")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="packet sockets need root")
@@ -88,5 +87,5 @@ def test_a_long_write_to_a_switch_of_a_network_ends_though_nobody_wakes_its_loop
             await switch.insert(flows)
             return len([entry async for entry in switch.read(fy.P4TableEntry("flow_v4"))])
 
-    with ManagedProcess.start(network, ready="fairlane-switch: ready switches="):
+    with start_process(network, ready="fairlane-switch: ready switches="):
         assert asyncio.run(asyncio.wait_for(write(), 30)) == len(flows)

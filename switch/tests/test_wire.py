@@ -328,7 +328,7 @@ def test_a_bad_set_is_refused_and_changes_nothing(net: WireNet, tmp_path: Path) 
 def test_the_socket_is_its_owners_and_goes_with_the_wire(net: WireNet, tmp_path: Path) -> None:
     wire = wire_between(net, tmp_path)
     assert socket_mode(wire.control) == 0o600
-    assert wire.process.ready_line.startswith("fairlane-switch: ready switches=0 links=1 ")
+    assert wire.process.line("fairlane-switch: ready switches=0 links=1 ")
     assert wire.stop() == 0
     assert not wire.control.exists()
     with pytest.raises(ControlError, match="no wire answers at"):

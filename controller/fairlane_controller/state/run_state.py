@@ -112,6 +112,8 @@ class SwitchState(_Model):
     "None: it speaks plain text."
     thrift: int | None = Field(default=None, ge=1, le=65_535)
     "Port of BMv2's Thrift server on the same host; None elsewhere."
+    frame_bytes: _Count = 1514
+    "Length of the frames for which BMv2, whose queues have rates in packets, gets a rate."
     json_file: Path | None = Field(default=None, alias="json")
     "The compiled program (BMv2 JSON)."
     p4info: Path | None = None

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_hosts.errors import HostsError
+from fairlane_switch.process import Service
 from fairlane_topology import control as fl_control
-from fairlane_topology import processes as fl_processes
 from fairlane_topology.network import NetworkOptions
 
 from fairlane_lab.run_result import RunError, RunResult
@@ -142,7 +142,7 @@ class _Batch:
     on_result: OnResult
     report: Report
     stack: ExitStack
-    loops: list[fl_processes.Service] = field(default_factory=list[fl_processes.Service])
+    loops: list[Service] = field(default_factory=list[Service])
     """The control loops of the networks whose program needs one."""
 
     def run(self) -> None:

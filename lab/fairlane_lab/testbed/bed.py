@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_hosts import loader
-from fairlane_switch.process import find_binary
+from fairlane_switch.process import end_processes, find_binary
 from fairlane_topology import changes as fl_changes
 from fairlane_topology import network as fl_net
 from fairlane_topology import topology as fl_topology
@@ -41,6 +41,7 @@ LEAD_PER_PROCESS_S = 0.06
 """… and for each process to get up."""
 SINK_READY_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 15.0
+PROCESS_END_TIMEOUT_S = 10.0
 
 
 @dataclass
@@ -136,7 +137,7 @@ class Bed:
         """End the processes of a run that is under way; nothing when there is none."""
         running, self._running = self._running, None
         if running is not None:
-            _stop(running.processes.values())
+            end_processes(running.processes.values(), PROCESS_END_TIMEOUT_S)
 
     def change_link(self, change: LinkChange) -> list[tuple[PortKey, int]]:
         """Make a change of a link now; returns the ports that have new rates, and these, bit/s. Raises RuntimeError."""
@@ -231,7 +232,7 @@ class Bed:
                 problems = [f"the sender of flow {sender.name} {problems[0]}"]
                 break
         running.counters = settings.counters()
-        _stop(running.processes.values())
+        end_processes(running.processes.values(), PROCESS_END_TIMEOUT_S)
         if problems:
             raise RunError(problems[0])
 
@@ -259,14 +260,3 @@ class Bed:
             process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
         running.processes[name] = process
         self.network.adopt(process.pid, f"traffic {name} on {host}")
-
-
-def _stop(processes: Collection[subprocess.Popen[bytes]]) -> None:
-    for process in processes:
-        process.terminate()
-    for process in processes:
-        try:
-            process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(timeout=5)

@@ -32,7 +32,7 @@ def claimed_instances(count: int, first: int, last: int) -> Generator[list[int]]
                 file.close()
                 continue
             stack.enter_context(file)
-            if fl_state.running(str(number)):  # somebody's `make run`, or what a killed run left for `make stop`
+            if fl_state.alive(str(number)):  # somebody's `make run`, or what a killed run left for `make stop`
                 continue
             if fl_state.read(str(number)) is None and _has_interfaces(number):  # of a run with another state folder
                 continue

@@ -161,7 +161,7 @@ class PortWatch:
         """What left the managed ports, what waits there, and what was refused, by the queues and by the program."""
         name, began_s = client.endpoint.name, time.monotonic()
         try:
-            ports = read_ports(self._bed.network.switches[name].options.control)
+            ports = read_ports(self._bed.network.switches[name].control)
         except ControlError as error:
             raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, str(error)) from None
         at_s = self._instant(began_s)
