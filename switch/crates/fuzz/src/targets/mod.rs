@@ -41,7 +41,9 @@ impl Target {
     }
 }
 
-const ALL: [(&str, fn() -> Target); 6] = [
+type Make = fn() -> Target;
+
+const ALL: [(&str, Make); 6] = [
     ("program", program::target),
     ("config", config::target),
     ("requests", || switch::target(seeds::requests(), true)),

@@ -265,12 +265,12 @@ impl TestServer {
             "/gnmi.gNMI/Get" | "/gnmi.gNMI/Subscribe" if !refused => bound(bytes) + LEAVES,
             _ => bound(bytes),
         };
-        match peak <= most {
-            true => Ok(status.ok().and_then(Result::err)),
-            false => Err(format!(
-                "{path}: {bytes} bytes took {peak}; {most} are allowed ({status:?})"
-            )),
+        if peak > most {
+            let code = status.map(|answer| answer.map_err(|status| status.code()));
+            let text = format!("{path}: {bytes} bytes took {peak}; {most} are allowed ({code:?})");
+            return Err(text);
         }
+        Ok(status.ok().and_then(Result::err))
     }
 }
 
