@@ -83,10 +83,10 @@ fuzz-short: setup ## the same in two minutes, always with the same inputs
 
 conformance: ## packet tests (STF) through the embedded switch (P4C=a p4c tree, or any folder of tests and programs)
 	@test -n "$${P4C:-}" || { echo "name a p4c tree: make conformance P4C=../p4c (p4c-bm2-ss must be on the PATH)"; exit 2; }
-	@$(CARGO) run --quiet --release $(MANIFEST) -p conformance --bin fairlane-conformance -- "$(P4C)"
+	@$(CARGO) run --quiet --release $(MANIFEST) -p conformance -- "$(P4C)"
 
 differential: ## our programs, and those of P4C=folder, on the embedded switch and on BMv2, packet by packet
-	@$(CARGO) run --quiet --release $(MANIFEST) -p conformance --bin fairlane-differential -- --programs p4src/compiled p4src/differential $(P4C)
+	@$(CARGO) run --quiet --release $(MANIFEST) -p conformance -- --bmv2 --programs p4src/compiled p4src/differential $(P4C)
 
 clients: ## other projects' P4Runtime and gNMI clients, unchanged, against the switch (CLIENTS=folder of their trees)
 	@$(ROOT) switch/tests/clients/run.sh "$(CLIENTS)"

@@ -10,8 +10,7 @@ use v1model::{
 };
 
 use crate::bed::{Bed, Sent};
-use crate::stf::{number, Check, Command};
-use crate::stf_line::RELATIONS;
+use crate::stf::{number, Check, Command, RELATIONS};
 use crate::tables;
 
 /// Virtual time between two statements.

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Finds packet tests: STF files in a folder, and the v1model program of each.
+//! Finds packet tests: STF files in a folder, and the v1model program of each, which p4c-bm2-ss compiles once: results are kept
+//! by a hash of its path and source.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::{ensure, Context, Result};
+use anyhow::{bail, ensure, Context, Result};
 
 /// Which language a program is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +152,60 @@ fn language(program: &Path) -> Option<Language> {
         }
     };
     source.lines().any(is_p4_14).then_some(Language::P4_14)
+}
+
+/// True for a program that declares extern functions of its own, which p4c compiles only when told so.
+fn source_calls_own_externs(source: &[u8]) -> bool {
+    String::from_utf8_lossy(source)
+        .lines()
+        .any(|l| l.starts_with("extern ") && l.contains('('))
+}
+
+/// The BMv2 JSON of a test's program.
+///
+/// # Errors
+/// p4c's message.
+pub fn compile(test: &Test, compiler: &Path, cache: &Path) -> Result<Vec<u8>> {
+    let place = |path: &Path| path.display().to_string();
+    let source = fs::read(&test.program).with_context(|| place(&test.program))?;
+    if test.language == Language::Json {
+        return Ok(source);
+    }
+    let mut hasher = DefaultHasher::new();
+    (&test.program, &source).hash(&mut hasher);
+    let stem = test.program.file_stem().unwrap_or_default().display();
+    let json = cache.join(format!("{stem}-{:016x}.json", hasher.finish()));
+    let failure = json.with_extension("json.err");
+    if let Ok(text) = fs::read(&json) {
+        return Ok(text);
+    }
+    if let Ok(text) = fs::read_to_string(&failure) {
+        bail!(text);
+    }
+    fs::create_dir_all(cache).with_context(|| place(cache))?;
+    // Tests that share a program may run at the same time.
+    let partial = json.with_extension(format!("{:?}.json", std::thread::current().id()));
+    let mut command = Command::new(compiler);
+    command.args(["--Wdisable", "-I"]);
+    command.arg(test.program.parent().expect("a file"));
+    if test.language == Language::P4_14 {
+        command.args(["--std", "p4-14"]);
+    }
+    if test.inline {
+        command.arg("--parser-inline-opt");
+    }
+    if source_calls_own_externs(&source) {
+        command.arg("--emit-externs");
+    }
+    let output = command.arg("-o").arg(&partial).arg(&test.program).output();
+    let output = output.with_context(|| place(compiler))?;
+    if output.status.success() {
+        fs::rename(&partial, &json).with_context(|| place(&json))?;
+        return Ok(fs::read(&json)?);
+    }
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    fs::write(&failure, &text)?;
+    bail!(text)
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One program on a `Device` and on BMv2: the same entries, the same packets, what leaves compared.
+//! One program on a `Device` and on BMv2: the same entries, the same packets, what leaves compared; and which differences are
+//! known, and why they are right.
 
 use std::time::Duration;
 
 use anyhow::Result;
 
 use crate::bed::Sent;
-use crate::bmv2::Bmv2;
-use crate::cli_text;
+use crate::bmv2::{self, Bmv2};
 use crate::control::Switch;
 use crate::mutate::Input;
 use crate::run::by_port;
@@ -84,9 +84,7 @@ pub fn differ(json: &[u8], steps: &[Step], watch_all: bool) -> Result<Option<Dif
 /// What the two make of a statement, when it is not the same.
 fn control(ours: &mut Switch, theirs: &mut Bmv2, statement: &Statement) -> Result<Option<String>> {
     let changes = ours.changes(&statement.command)?;
-    let texts = changes
-        .iter()
-        .map(|c| cli_text::command(ours.pipeline(), c));
+    let texts = changes.iter().map(|c| bmv2::command(ours.pipeline(), c));
     let commands = texts.collect::<Result<Vec<String>>>()?;
     let their_answer = commands.iter().try_for_each(|text| theirs.command(text));
     theirs.alive()?;
@@ -145,6 +143,25 @@ pub fn compare(ours: &[Sent], theirs: &[Sent]) -> Option<String> {
     (ours != theirs).then(|| format!("      we send   {ours}\n      BMv2 sends {theirs}"))
 }
 
+/// Differences from BMv2 that are known and right. The table's rows: `| program, program | what differs, and why |`.
+const EXPLANATIONS: &str = include_str!("../differences.md");
+
+/// Why the program `name` differs from BMv2, when that is known.
+pub fn explanation(name: &str) -> Option<&'static str> {
+    rows(EXPLANATIONS).find_map(|(programs, reason)| programs.contains(&name).then_some(reason))
+}
+
+fn rows(document: &str) -> impl Iterator<Item = (Vec<&str>, &str)> {
+    document.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix("| `")?.split('|').map(str::trim);
+        let names = cells.next()?;
+        let reason = cells.next()?;
+        let names = names.split('`').map(str::trim);
+        let programs = names.filter(|n| !n.is_empty() && *n != ",").collect();
+        Some((programs, reason))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,5 +194,22 @@ mod tests {
             })
             .collect();
         assert_eq!(ports, [Some(1), None, Some(2), Some(3)]);
+    }
+
+    #[test]
+    fn a_row_names_programs_and_a_reason() {
+        let text = "# x\n| program | what, and why |\n|---|---|\n| `a/b`, `c` | random numbers | yes |\n| d | no |\n";
+        let all: Vec<_> = rows(text).collect();
+        assert_eq!(all, [(vec!["a/b", "c"], "random numbers")]);
+        assert_eq!(explanation("no such program"), None);
+    }
+
+    #[test]
+    fn a_program_is_named_once() {
+        let mut all: Vec<&str> = rows(EXPLANATIONS).flat_map(|(all, _)| all).collect();
+        all.sort_unstable();
+        let count = all.len();
+        all.dedup();
+        assert_eq!(all.len(), count);
     }
 }

@@ -4,34 +4,25 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `corpus` | finds the tests of a folder and their programs |
-//! | `compile` | compiles a program, once |
-//! | `stf`, `stf_line` | the packet-test language |
+//! | `corpus` | finds the tests of a folder and their programs, and compiles these, once |
+//! | `stf` | the packet-test language |
 //! | `tables` | its names and values as table entries |
 //! | `bed` | a `Device` in virtual time, also for the fuzz targets |
 //! | `control` | the switch under test, and what statements change of it |
 //! | `run` | one test, and whether what left is what its file expects |
 //! | `mutate` | more packets from a test's own, by fixed seeds; frames changed, also for the fuzz targets |
-//! | `bmv2`, `nanomsg`, `cli_text` | simple_switch without root: its process, its packet port, its commands |
-//! | `differ` | one program on both: what is not the same |
-//! | `explained` | which differences are known, and why they are right |
-//! | `options` | options and runs of both programs |
-//! | `bin/conformance`, `bin/differential` | the two programs on it |
+//! | `bmv2` | simple_switch without root: its process, its packet port, its commands |
+//! | `differ` | one program on both: what is not the same, and what of that is right |
+//! | `main` | the program fairlane-conformance |
 
 #![forbid(unsafe_code)]
 
 pub mod bed;
 pub mod bmv2;
-mod cli_text;
-mod compile;
 mod control;
 pub mod corpus;
 pub mod differ;
-pub mod explained;
 pub mod mutate;
-mod nanomsg;
-pub mod options;
 pub mod run;
 pub mod stf;
-mod stf_line;
 mod tables;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! STF, the packet-test language of p4c's corpus and of P4Testgen: statements of a file, read as p4c's own parser reads them.
 
+use std::cmp::Ordering;
+use std::iter::Peekable;
 use std::path::Path;
 use std::str::FromStr;
+use std::vec::IntoIter;
 
 use anyhow::{bail, ensure, Context, Result};
-
-use crate::stf_line::Line;
 
 /// A statement with its line number.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +22,18 @@ pub struct Call {
     pub name: String,
     pub args: Vec<(String, String)>,
 }
+
+type Holds = fn(Ordering) -> bool;
+
+/// Relations of `check_counter`, and when they hold.
+pub const RELATIONS: [(&str, Holds); 6] = [
+    ("==", Ordering::is_eq),
+    ("!=", Ordering::is_ne),
+    ("<=", Ordering::is_le),
+    (">=", Ordering::is_ge),
+    ("<", Ordering::is_lt),
+    (">", Ordering::is_gt),
+];
 
 /// What `check_counter` wants: unit, relation, number.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,14 +123,25 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
 }
 
 fn statement(raw: &str) -> Result<Option<Command>> {
-    let mut line = Line::new(raw);
-    if line.at_end() {
+    let mut words = raw.split('#').next().unwrap_or_default().split_whitespace();
+    let Some(word) = words.next() else {
         return Ok(None);
+    };
+    // These have no names with quotation marks.
+    match word.to_ascii_lowercase() {
+        word if word == "packet" => return packet(words).map(Some),
+        word if word == "expect" => return expect(words).map(Some),
+        word if CLI.contains(&&*word) => {
+            let words = words.map(str::to_string);
+            return Ok(Some(Command::Cli(
+                [word].into_iter().chain(words).collect(),
+            )));
+        }
+        _ => {}
     }
-    let word = line.name("a command")?;
-    let command = match word.to_ascii_lowercase().as_str() {
-        "packet" => packet(line.rest())?,
-        "expect" => expect(line.rest())?,
+    let mut line = Line(tokens(raw)?.into_iter().peekable());
+    let word = line.name("a command")?.to_ascii_lowercase();
+    let command = match word.as_str() {
         "add" => add(&mut line)?,
         "setdefault" => Command::SetDefault {
             table: line.name("a table")?,
@@ -130,25 +154,100 @@ fn statement(raw: &str) -> Result<Option<Command>> {
         "check_counter" => check_counter(&mut line)?,
         "no_packet" => Command::NoPacket,
         "wait" => Command::Wait,
-        name if CLI.contains(&name) => {
-            let mut words = vec![name.to_string()];
-            words.extend(line.rest().split_whitespace().map(str::to_string));
-            Command::Cli(words)
-        }
         other => bail!("unknown command `{other}`"),
     };
-    ensure!(line.at_end(), "`{}` is too much", line.rest().trim());
-    Ok(Some(command))
+    match line.0.next() {
+        Some(token) => bail!("`{}` is too much", token.text),
+        None => Ok(Some(command)),
+    }
 }
 
-fn packet(rest: &str) -> Result<Command> {
-    let (port, data) = port(rest)?;
+/// The longer ones first.
+const SIGNS: [&str; 12] = [
+    "==", "!=", "<=", ">=", "<", ">", "(", ")", ",", ":", "=", "!",
+];
+
+/// A name or a value, or a sign.
+struct Token {
+    text: String,
+    is_name: bool,
+    is_quoted: bool,
+}
+
+/// All of a line but a comment. A name is pieces with and without quotation marks that touch; a `.` also joins a piece in
+/// quotation marks that is beside it.
+fn tokens(mut text: &str) -> Result<Vec<Token>> {
+    let mut all: Vec<Token> = Vec::new();
+    loop {
+        let rest = text.trim_start();
+        if rest.is_empty() || rest.starts_with('#') {
+            return Ok(all);
+        }
+        let is_beside = rest.len() == text.len();
+        let sign = SIGNS.into_iter().find(|sign| rest.starts_with(sign));
+        let inside = rest.strip_prefix('"');
+        let is_quoted = inside.is_some();
+        let (piece, after) = match (sign, inside) {
+            (Some(sign), _) => rest.split_at(sign.len()),
+            (_, Some(inside)) => inside.split_once('"').context("a closing \" is missing")?,
+            _ => {
+                let is_end = |c: char| c.is_whitespace() || "\"(),:=#!<>".contains(c);
+                rest.split_at(rest.find(is_end).unwrap_or(rest.len()))
+            }
+        };
+        text = after;
+        match all.last_mut().filter(|last| last.is_name && sign.is_none()) {
+            Some(last)
+                if is_beside
+                    || last.is_quoted && piece.starts_with('.')
+                    || is_quoted && last.text.ends_with('.') =>
+            {
+                last.text.push_str(piece);
+                last.is_quoted |= is_quoted;
+            }
+            _ => all.push(Token {
+                text: piece.to_string(),
+                is_name: sign.is_none(),
+                is_quoted,
+            }),
+        }
+    }
+}
+
+/// What is left of a line.
+struct Line(Peekable<IntoIter<Token>>);
+
+impl Line {
+    /// Takes `sign` when it is next.
+    fn take(&mut self, sign: &str) -> bool {
+        let is_it = |token: &Token| !token.is_name && token.text == sign;
+        self.0.next_if(is_it).is_some()
+    }
+
+    fn expect(&mut self, sign: &str) -> Result<()> {
+        if self.take(sign) {
+            return Ok(());
+        }
+        match self.0.next() {
+            Some(token) => bail!("a `{sign}` is missing before `{}`", token.text),
+            None => bail!("a `{sign}` is missing"),
+        }
+    }
+
+    fn name(&mut self, what: &str) -> Result<String> {
+        let name = self.0.next_if(|token| token.is_name);
+        Ok(name.with_context(|| format!("{what} is missing"))?.text)
+    }
+}
+
+fn packet<'a>(words: impl Iterator<Item = &'a str>) -> Result<Command> {
+    let (port, data) = port(words)?;
     let frame = bytes(&data)?;
     Ok(Command::Packet { port, frame })
 }
 
-fn expect(rest: &str) -> Result<Command> {
-    let (port, mut digits) = port(rest)?;
+fn expect<'a>(words: impl Iterator<Item = &'a str>) -> Result<Command> {
+    let (port, mut digits) = port(words)?;
     let exact = digits.ends_with('$');
     if exact {
         digits.pop();
@@ -164,8 +263,7 @@ fn expect(rest: &str) -> Result<Command> {
 }
 
 /// The port, and the packet's digits without spaces.
-fn port(text: &str) -> Result<(u32, String)> {
-    let mut words = text.split_whitespace();
+fn port<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<(u32, String)> {
     let port = number(words.next().unwrap_or_default(), "port number")?;
     Ok((port, words.collect()))
 }
@@ -195,19 +293,19 @@ pub fn bytes(digits: &str) -> Result<Vec<u8>> {
 
 fn call(line: &mut Line) -> Result<Call> {
     let name = line.name("an action")?;
+    line.expect("(")?;
     arguments(line, name)
 }
 
-/// The rest of an action call, from its `(` on.
+/// The rest of an action call, after its `(`.
 fn arguments(line: &mut Line, name: String) -> Result<Call> {
-    line.expect('(')?;
     let mut args = Vec::new();
-    while !line.take(')') {
+    while !line.take(")") {
         if !args.is_empty() {
-            line.expect(',')?;
+            line.expect(",")?;
         }
         let arg = line.name("an argument")?;
-        line.expect(':')?;
+        line.expect(":")?;
         args.push((arg, line.name("a value")?));
     }
     Ok(Call { name, args })
@@ -218,11 +316,11 @@ fn add(line: &mut Line) -> Result<Command> {
     let (mut priority, mut keys) = (None, Vec::new());
     loop {
         let name = line.name("a key, or an action")?;
-        if line.take(':') {
+        if line.take(":") {
             keys.push((name, line.name("a value")?));
-        } else if line.next_is('(') {
+        } else if line.take("(") {
             let call = arguments(line, name)?;
-            let named = line.take('=');
+            let named = line.take("=");
             let handle = named.then(|| line.name("a name for the entry"));
             let handle = handle.transpose()?;
             return Ok(Command::Add {
@@ -242,25 +340,28 @@ fn add(line: &mut Line) -> Result<Command> {
 
 fn check_counter(line: &mut Line) -> Result<Command> {
     let name = line.name("a counter")?;
-    line.expect('(')?;
+    line.expect("(")?;
     let index = line.name("an index, or $ and the name of an entry")?;
-    line.expect(')')?;
-    let check = if line.at_end() {
-        None
-    } else {
-        let bytes = match line.name("packets or bytes")?.to_ascii_lowercase().as_str() {
-            "bytes" => true,
-            "packets" => false,
-            other => bail!("`{other}` is neither packets nor bytes"),
-        };
-        let relation = line.relation()?;
-        let number = number(&line.name("a number")?, "number")?;
-        Some(Check {
-            bytes,
-            relation,
-            number,
-        })
+    line.expect(")")?;
+    if line.0.peek().is_none() {
+        let check = None;
+        return Ok(Command::CheckCounter { name, index, check });
+    }
+    let bytes = match line.name("packets or bytes")?.to_ascii_lowercase().as_str() {
+        "bytes" => true,
+        "packets" => false,
+        other => bail!("`{other}` is neither packets nor bytes"),
     };
+    let wanted = line.0.next().map_or(String::new(), |token| token.text);
+    let relation = RELATIONS.iter().find(|(relation, _)| *relation == wanted);
+    let wrong = || format!("`{wanted}` is no relation; there are ==, !=, <, <=, >, >=");
+    let (relation, _) = relation.with_context(wrong)?;
+    let number = number(&line.name("a number")?, "number")?;
+    let check = Some(Check {
+        bytes,
+        relation,
+        number,
+    });
     Ok(Command::CheckCounter { name, index, check })
 }
 

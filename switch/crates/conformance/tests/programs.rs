@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The two programs: what they say, their exit codes, and our P4 programs against BMv2 where it is on the PATH.
+//! The program: what it says, its exit codes, and our P4 programs against BMv2 where it is on the PATH.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 const CONFORMANCE: &str = env!("CARGO_BIN_EXE_fairlane-conformance");
-const DIFFERENTIAL: &str = env!("CARGO_BIN_EXE_fairlane-differential");
 
 fn p4src(folder: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -181,7 +180,8 @@ fn a_folder_without_tests_is_told() {
 
 #[test]
 fn without_bmv2_the_comparison_says_so() {
-    let output = Command::new(DIFFERENTIAL)
+    let output = Command::new(CONFORMANCE)
+        .arg("--bmv2")
         .arg(p4src("differential"))
         .env("PATH", "")
         .output()
@@ -199,8 +199,8 @@ fn our_programs_do_as_on_bmv2() {
         std::io::stderr().write_all(said.as_bytes()).unwrap();
         return;
     }
-    let output = Command::new(DIFFERENTIAL)
-        .args(["--packets", "40", "--programs"])
+    let output = Command::new(CONFORMANCE)
+        .args(["--bmv2", "--packets", "40", "--programs"])
         .args([p4src("compiled"), p4src("differential")])
         .output()
         .unwrap();

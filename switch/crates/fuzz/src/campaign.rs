@@ -10,13 +10,11 @@ use std::time::{Duration, Instant};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::SeedableRng;
-use serde::{Deserialize, Serialize};
 
 use crate::cover::Cover;
 use crate::guard::{self, Limits};
-use crate::input::Input;
-use crate::mutate::{mutate, Places};
-use crate::targets::Target;
+use crate::input::{mutate, Input, Places};
+use crate::targets::{self, Outcome, Target};
 
 /// How a campaign runs.
 pub struct Options {
@@ -24,35 +22,30 @@ pub struct Options {
     pub executions: u64,
     pub time: Duration,
     pub limits: Limits,
-    /// Where the input at work is written, for who finds this process ended.
-    pub current: PathBuf,
-    /// Inputs that reached something new are kept here, and taken from here; None: neither.
-    pub grown: Option<PathBuf>,
+    /// Keep inputs that reach something new, and go on from them the next time.
+    pub grow: bool,
 }
 
-/// What a campaign did.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+/// What a campaign did that found nothing.
+#[derive(Clone, Debug, Default)]
 pub struct Report {
     pub executions: u64,
-    pub seconds: f64,
+    time: Duration,
     /// Inputs that reached something new.
-    pub corpus: usize,
+    new: usize,
     /// Regions of the code reached, and all; None where the build does not count them.
-    pub reached: Option<(usize, usize)>,
+    reached: Option<(usize, usize)>,
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} executions in {:.0} s, ",
-            self.executions, self.seconds
-        )?;
+        let seconds = self.time.as_secs_f64();
+        write!(f, "{} executions in {seconds:.0} s, ", self.executions)?;
         match self.reached {
             Some((reached, all)) => write!(
                 f,
                 "{reached} of {all} regions of the code, {} inputs that reached more: ",
-                self.corpus
+                self.new
             )?,
             None => write!(f, "coverage not counted in this build: ")?,
         }
@@ -60,20 +53,22 @@ impl fmt::Display for Report {
     }
 }
 
-/// Where a process leaves the input at work, and what it keeps for the next time.
-pub fn workplace(target: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../target/fuzz")
-        .join(target);
-    fs::create_dir_all(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
-    folder
+/// A folder or file of this crate or of its build.
+fn place(parts: [&str; 3]) -> PathBuf {
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    parts
+        .iter()
+        .fold(crate_folder.into(), |at, part| at.join(part))
 }
 
 /// The findings that are kept for a target: inputs that once were findings, and must be none.
 pub fn corpus(target: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("corpus")
-        .join(target)
+    place(["corpus", target, ""])
+}
+
+/// The input at work: for who finds its process ended.
+pub fn current(target: &str) -> PathBuf {
+    place(["../../target/fuzz", target, "current"])
 }
 
 /// The inputs in a folder, by name; none where there is no folder.
@@ -88,91 +83,98 @@ pub fn inputs(folder: &Path) -> Vec<(PathBuf, Input)> {
     paths.into_iter().filter_map(read).collect()
 }
 
+fn write(path: &Path, input: &Input) {
+    let text = serde_json::to_string_pretty(input).expect("an input is JSON") + "\n";
+    let folder = path.parent().expect("a file is in a folder");
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(path, text));
+    written.unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+}
+
 /// Keeps an input under a name that its content gives.
-pub fn keep(folder: &Path, input: &Input) -> PathBuf {
+fn keep(folder: &Path, input: &Input) -> PathBuf {
     let mut hasher = DefaultHasher::new();
-    serde_json::to_string(&(&input.base, &input.edits))
-        .unwrap_or_default()
-        .hash(&mut hasher);
+    let text = serde_json::to_string(&(&input.base, &input.edits)).expect("an input is JSON");
+    text.hash(&mut hasher);
     let path = folder.join(format!("{:016x}.json", hasher.finish()));
-    let text = serde_json::to_string_pretty(input).unwrap_or_default() + "\n";
-    let kept = fs::create_dir_all(folder).and_then(|()| fs::write(&path, text));
-    kept.unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    write(&path, input);
     path
+}
+
+/// Keeps the input of a finding in the corpus: a sentence about both.
+pub fn found(target: &str, finding: &str, mut input: Input) -> String {
+    input.finding = Some(finding.to_string());
+    let path = keep(&corpus(target), &input);
+    format!("FOUND {finding}\n  input: {}", path.display())
 }
 
 /// Runs a target.
 ///
 /// # Errors
-/// The first finding: its input, made small, with the sentence.
-pub fn run(name: &str, target: &mut Target, options: &Options) -> Result<Report, Box<Input>> {
-    let start = Instant::now();
+/// The first finding, whose input, made small, is in the corpus.
+///
+/// # Panics
+/// When there is no target of this name.
+pub fn run(name: &str, options: &Options) -> Result<Report, String> {
+    let (start, current) = (Instant::now(), current(name));
+    let mut target = targets::make(name);
     let mut random = SmallRng::seed_from_u64(options.seed);
-    let places = target.bases.iter();
-    let places: Vec<Places> = places.map(|(name, doc)| Places::find(name, doc)).collect();
+    let bases = target.bases.iter();
+    let places: Vec<Places> = bases.map(|(name, doc)| Places::find(name, doc)).collect();
     let mut cover = Cover::default();
     let mut report = Report::default();
     let mut pool: Vec<Input> = Vec::new();
-    let kept = inputs(&corpus(name)).into_iter();
-    let grown = options.grown.iter().flat_map(|folder| inputs(folder));
-    let kept = kept.chain(grown).map(|(_, input)| input);
-    let plain: Vec<Input> = target
-        .bases
-        .iter()
-        .map(|(name, _)| Input::of(name))
-        .collect();
-    let mut known = plain.into_iter().chain(kept);
+    let grown = place(["../../target/fuzz", name, "grown"]);
+    let folders = [corpus(name), grown.clone()].into_iter();
+    let folders = folders.take(if options.grow { 2 } else { 1 });
+    let kept = folders.flat_map(|folder| inputs(&folder));
+    let bases = target.bases.iter();
+    let plain: Vec<Input> = bases.map(|(name, _)| Input::of(name)).collect();
+    let mut known = plain.into_iter().chain(kept.map(|(_, input)| input));
+    let Target { bases, run } = &mut target;
+    let mut execute = |input: &Input| {
+        write(&current, input);
+        guard::run(options.limits, || run(input.document(bases)))
+    };
     while report.executions < options.executions && start.elapsed() < options.time {
         let first = known.next();
         let given = first.is_some();
-        let input = match first {
-            Some(input) => input,
-            None => {
-                let from = pool.choose(&mut random).expect("the documents are in it");
-                mutate(from, &pool, &places, &mut random)
-            }
-        };
+        let input = first.unwrap_or_else(|| {
+            let from = pool.choose(&mut random).expect("the documents are in it");
+            mutate(from, &pool, &places, &mut random)
+        });
         cover.start();
-        if let Err(finding) = execute(target, &input, options) {
-            let small = shrink(target, input, options);
-            return Err(Box::new(Input {
-                finding: Some(finding),
-                ..small
-            }));
+        if let Err(finding) = execute(&input) {
+            let (finding, small) = shrink(execute, finding, input);
+            return Err(found(name, &finding, small));
         }
         report.executions += 1;
         if cover.is_new() || given {
-            if !given {
-                report.corpus += 1;
-                if let Some(grown) = &options.grown {
-                    keep(grown, &input);
-                }
+            report.new += usize::from(!given);
+            if !given && options.grow {
+                keep(&grown, &input);
             }
             pool.push(input);
         }
     }
-    report.seconds = start.elapsed().as_secs_f64();
+    report.time = start.elapsed();
     report.reached = cover.reached();
     Ok(report)
 }
 
-fn execute(target: &mut Target, input: &Input, options: &Options) -> Result<(), String> {
-    let text = serde_json::to_string_pretty(input).map_err(|e| e.to_string())?;
-    fs::write(&options.current, text).map_err(|e| format!("{}: {e}", options.current.display()))?;
-    let Target { bases, run } = target;
-    guard::run(options.limits, || run(input.document(bases)))
-}
-
 /// The same finding, or another one, with fewer edits.
-fn shrink(target: &mut Target, mut input: Input, options: &Options) -> Input {
+fn shrink(
+    mut execute: impl FnMut(&Input) -> Outcome,
+    mut finding: String,
+    mut input: Input,
+) -> (String, Input) {
     let mut at = 0;
     while at < input.edits.len() {
         let mut less = input.clone();
         less.edits.remove(at);
-        match execute(target, &less, options) {
-            Err(_) => input = less,
+        match execute(&less) {
+            Err(of_less) => (finding, input) = (of_less, less),
             Ok(()) => at += 1,
         }
     }
-    input
+    (finding, input)
 }

@@ -3,8 +3,7 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | `input` | an input is a document of ours and the edits that make it hostile: short, readable, kept as JSON |
-//! | `mutate` | the next input: edits that the documents' own shape suggests |
+//! | `input` | a document of ours and the edits that make it hostile, short and readable; the next edits |
 //! | `guard` | one execution under watch: panics, time, memory |
 //! | `cover` | which parts of the code an execution reached, where the build counts that |
 //! | `campaign` | executions until a finding, or until the time is up |
@@ -14,5 +13,4 @@ pub mod campaign;
 pub mod cover;
 pub mod guard;
 pub mod input;
-pub mod mutate;
 pub mod targets;

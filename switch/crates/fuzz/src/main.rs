@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `make fuzz`: runs each target in a process of its own, says what it did, and keeps the input of a finding.
 
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
+use clap::builder::PossibleValuesParser;
 use clap::Parser;
-use fuzz::campaign::{self, Options, Report};
+use fuzz::campaign::{self, Options};
 use fuzz::guard::{self, Counting, Limits, EXIT_HANG};
-use fuzz::input::Input;
 use fuzz::targets;
 
 #[global_allocator]
 static MEMORY: Counting = Counting;
 
 /// Mutated inputs through the switch's own code, until the first finding of each target.
-#[derive(Parser, Clone)]
+#[derive(Parser)]
 #[command(name = "fuzz")]
 struct Arguments {
     /// Targets; all when none is named
+    #[arg(value_parser = PossibleValuesParser::new(targets::names()))]
     target: Vec<String>,
     /// For each target so long
     #[arg(long, default_value_t = 60)]
@@ -42,51 +43,50 @@ struct Arguments {
     worker: bool,
 }
 
+/// The exit code after a finding that is told.
+const EXIT_FOUND: i32 = 1;
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let names: Vec<&str> = targets::ALL.iter().map(|(name, _)| *name).collect();
-    let mut given = arguments.target.iter().map(String::as_str);
-    if let Some(unknown) = given.find(|target| !names.contains(target)) {
-        let names = names.join(", ");
-        eprintln!("there is no target {unknown}; targets: {names}");
-        return ExitCode::from(2);
-    }
-    if arguments.worker {
-        return work(&arguments);
-    }
-    let chosen = names
-        .iter()
-        .filter(|name| arguments.target.is_empty() || arguments.target.iter().any(|t| t == *name));
-    println!("seed {}", arguments.seed);
-    let findings = chosen.filter(|name| !supervise(name, &arguments)).count();
-    match findings {
-        0 => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
+    let is_good = match arguments.worker {
+        true => work(&arguments),
+        false => {
+            println!("seed {}", arguments.seed);
+            let is_chosen = |name: &&str| {
+                arguments.target.is_empty() || arguments.target.iter().any(|t| t == name)
+            };
+            let chosen = targets::names().into_iter().filter(is_chosen);
+            let findings = chosen.filter(|name| !supervise(name, &arguments));
+            findings.count() == 0
+        }
+    };
+    match is_good {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(EXIT_FOUND as u8),
     }
 }
 
-/// Runs the one target that is named, and prints the report or the finding as JSON.
-fn work(arguments: &Arguments) -> ExitCode {
+/// Runs the one target that is named, and prints the report or the finding; false after a finding.
+fn work(arguments: &Arguments) -> bool {
     let name = &arguments.target[0];
-    let make = targets::ALL.iter().find(|(known, _)| known == name);
-    let mut target = make.expect("checked by the caller").1();
     let limits = Limits {
         time: Duration::from_secs(arguments.limit_seconds),
         memory_bytes: arguments.limit_mebibytes << 20,
     };
-    let folder = campaign::workplace(name);
     let options = Options {
         seed: arguments.seed,
         executions: arguments.executions,
         time: Duration::from_secs(arguments.seconds),
         limits,
-        current: folder.join("current"),
-        grown: arguments.grow.then(|| folder.join("grown")),
+        grow: arguments.grow,
     };
     guard::watch(limits);
-    let result = campaign::run(name, &mut target, &options).map_err(|input| *input);
-    println!("{}", serde_json::to_string(&result).unwrap_or_default());
-    ExitCode::SUCCESS
+    let result = campaign::run(name, &options);
+    match &result {
+        Ok(report) => println!("{name}: {report}"),
+        Err(finding) => println!("{name}: {finding}"),
+    }
+    result.is_ok()
 }
 
 /// Runs a target in a process of its own; false after a finding.
@@ -94,40 +94,18 @@ fn supervise(name: &str, arguments: &Arguments) -> bool {
     let own = std::env::current_exe().expect("a process has a program");
     let options = std::env::args().skip(1);
     let options = options.filter(|a| !arguments.target.contains(a));
-    let worker = Command::new(own)
-        .args(options)
-        .args(["--worker", name])
-        .stdout(Stdio::piped())
-        .output()
-        .expect("this program starts");
-    eprint!("{}", String::from_utf8_lossy(&worker.stderr));
-    let input = match serde_json::from_slice::<Result<Report, Input>>(&worker.stdout) {
-        Ok(Ok(report)) => {
-            println!("{name}: {report}");
-            return true;
-        }
-        Ok(Err(input)) => Some(input),
-        // It ended at the input that it had begun.
-        Err(_) => {
-            let current = std::fs::read(campaign::workplace(name).join("current"));
-            let input = serde_json::from_slice(&current.unwrap_or_default()).ok();
-            let what = match worker.status.code() {
-                Some(EXIT_HANG) => format!("it took more than {} s", arguments.limit_seconds),
-                _ => format!("the process ended: {}", worker.status),
-            };
-            input.map(|input| Input {
-                finding: Some(what),
-                ..input
-            })
-        }
+    let mut worker = Command::new(own);
+    worker.args(options).args(["--worker", name]);
+    let status = worker.status().expect("this program starts");
+    let what = match status.code() {
+        Some(0 | EXIT_FOUND) => return status.success(),
+        Some(EXIT_HANG) => format!("it took more than {} s", arguments.limit_seconds),
+        _ => format!("the process ended: {status}"),
     };
-    match input {
-        Some(input) => {
-            let path = campaign::keep(&campaign::corpus(name), &input);
-            let finding = input.finding.as_deref().unwrap_or("something");
-            println!("{name}: FOUND {finding}\n  input: {}", path.display());
-        }
-        None => println!("{name}: the process ended: {}", worker.status),
-    }
+    // It ended at the input that it had begun.
+    let input = std::fs::read(campaign::current(name)).ok();
+    let input = input.and_then(|text| serde_json::from_slice(&text).ok());
+    let found = input.map(|input| campaign::found(name, &what, input));
+    println!("{name}: {}", found.unwrap_or(what));
     false
 }

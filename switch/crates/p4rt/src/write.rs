@@ -155,9 +155,8 @@ impl Batch {
         self.results[index] = result.map_err(|mut refusal| {
             self.refused += 1;
             let bytes = if self.refused > TEXTS { 0 } else { TEXT_BYTES };
-            refusal
-                .message
-                .truncate(clip(&refusal.message, bytes).len());
+            // A copy: a text that is only cut keeps its memory.
+            refusal.message = clip(&refusal.message, bytes).to_owned();
             refusal
         });
     }

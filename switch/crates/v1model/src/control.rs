@@ -6,11 +6,11 @@ mod reconcile;
 
 pub use reconcile::{Piece, Takeover};
 
-use crate::entry::{ActionCall, Entry, EntryAction, EntryStats, Nanos};
+use crate::entry::{Entry, EntryAction, EntryStats, Nanos};
 use crate::error::{ControlError, ErrorKind};
 use crate::pipeline::Pipeline;
 use crate::schema::*;
-use crate::table::{check_call, ActionWord, AsKey, Callee, Profile, StoredEntry, Table};
+use crate::table::{check_call, ActionWord, AsKey, Profile, Table};
 
 /// Result of a control-plane request.
 pub type ControlResult<T = ()> = Result<T, ControlError>;
@@ -99,6 +99,11 @@ impl Pipeline {
         Ok(())
     }
 
+    /// The profile whose members and groups the entries of a table name, if they do.
+    fn profile_of(&self, table: TableId) -> Option<&Profile> {
+        Some(self.profile(self.table_schema(table).profile?))
+    }
+
     /// The shape of a table.
     pub fn table_schema(&self, table: TableId) -> &TableSchema {
         &self.schema.tables[table.index()]
@@ -146,8 +151,7 @@ impl Pipeline {
 
     /// Reads an entry.
     pub fn table_get(&self, table: TableId, key: &impl AsKey) -> Option<(Entry, EntryStats)> {
-        let stored = self.table(table).get(key)?;
-        Some(self.unpack_entry(table, stored))
+        self.table(table).get(key, self.profile_of(table))
     }
 
     /// Appends up to `max` entries from `cursor` on (0 to begin); returns the next cursor, None at the end. Entries
@@ -159,9 +163,8 @@ impl Pipeline {
         max: usize,
         out: &mut Vec<(Entry, EntryStats)>,
     ) -> Option<u32> {
-        self.table(table).scan(cursor, max, |stored| {
-            out.push(self.unpack_entry(table, stored));
-        })
+        let profile = self.profile_of(table);
+        self.table(table).scan(cursor, max, profile, out)
     }
 
     /// Deletes all entries of a table that is not const.
@@ -181,11 +184,9 @@ impl Pipeline {
         for i in 0..self.state.tables.len() {
             self.state.tables[i].expired(now, |at| indices.push(at));
             let id = TableId(i as u32);
-            for at in indices.drain(..) {
-                if let Some(stored) = self.table(id).get_at(at) {
-                    out.push((id, self.unpack_entry(id, stored).0));
-                }
-            }
+            let (table, profile) = (self.table(id), self.profile_of(id));
+            let entries = indices.drain(..).filter_map(|at| table.get_at(at, profile));
+            out.extend(entries.map(|(entry, _)| (id, entry)));
         }
     }
 
@@ -206,8 +207,7 @@ impl Pipeline {
     ) -> ControlResult<(ActionWord, &'a [u64])> {
         let schema = self.table_schema(table);
         let place = format_args!("table {}", schema.name);
-        let profile = schema.profile.map(|id| self.profile(id));
-        let word = match (profile, action) {
+        let word = match (self.profile_of(table), action) {
             (None, EntryAction::Direct(call)) => {
                 let word = check_call(&schema.actions, &self.schema.actions, call, place)?;
                 return Ok((word, &call.args));
@@ -226,31 +226,6 @@ impl Pipeline {
             (Some(profile), EntryAction::Group(group)) => profile.group_word(*group)?,
         };
         Ok((word, &[]))
-    }
-
-    /// An entry as the client knows it.
-    fn unpack_entry(&self, table: TableId, stored: StoredEntry) -> (Entry, EntryStats) {
-        let action = match stored.word.callee() {
-            Callee::Action(action) => EntryAction::Direct(ActionCall {
-                action,
-                args: stored.args[..self.action_schema(action).arg_limbs()].to_vec(),
-            }),
-            place => {
-                let profile = self.table_schema(table).profile.map(|p| self.profile(p));
-                match profile.and_then(|p| p.id_of(place)) {
-                    Some(Ok(member)) => EntryAction::Member(member),
-                    Some(Err(group)) => EntryAction::Group(group),
-                    None => unreachable!("members and groups in use cannot be deleted"),
-                }
-            }
-        };
-        let entry = Entry {
-            key: stored.key,
-            action,
-            idle_timeout: stored.idle_timeout,
-            cookie: stored.cookie,
-        };
-        (entry, stored.stats)
     }
 
     fn use_word(&mut self, table: TableId, word: ActionWord, change: i32) {

@@ -10,7 +10,7 @@
 //! | `native`, `engine` | the same code as machine code; which of both runs a program |
 //! | `trace` | one packet's way, step by step, without leaving a trace of its own |
 //! | `fault` | the net below the checks of a program |
-//! | `huge`, `prefetch` | large memory in huge pages; cache lines asked for in time |
+//! | `memory` | large memory in huge pages; cache lines asked for in time |
 //! | `table`, `externs` | match structures; counters, meters, registers, hashes |
 
 pub mod bits;
@@ -23,15 +23,14 @@ pub mod error;
 mod exec;
 pub mod externs;
 pub mod fault;
-mod huge;
 mod json;
+mod memory;
 #[cfg(test)]
 #[path = "../tests/common/minimal.rs"]
 mod minimal;
 mod native;
 pub mod packet;
 pub mod pipeline;
-mod prefetch;
 pub mod schema;
 mod state;
 mod table;
@@ -46,8 +45,8 @@ pub use entry::{
     ActionCall, Entry, EntryAction, EntryKey, EntryStats, KeyMatch, MeterConfig, Nanos,
 };
 pub use error::{ControlError, ErrorKind, LoadError};
+pub use memory::prefetch_all;
 pub use packet::{FrameBuffer, Packet, PacketAddresses};
 pub use pipeline::{FieldRef, Pipeline, Std, BUDGET_BYTES};
-pub use prefetch::prefetch_all;
 pub use schema::*;
 pub use table::{AsKey, Key, Profile, Table, ValueSet};

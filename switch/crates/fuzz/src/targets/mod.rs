@@ -6,53 +6,68 @@
 //! | `program` | a BMv2 JSON; what is taken also runs frames |
 //! | `config` | BMv2 JSON and P4Info, given to a switch that forwards with another program |
 //! | `requests` | P4Runtime writes, reads, stream messages, and frames, to one switch |
-//! | `frames` | frames and pauses through a device with one of our programs |
+//! | `frames` | frames and pauses through a switch with one of our programs |
 //! | `gnmi` | gNMI Gets and Sets to a switch with four ports |
 //! | `wire` | the bytes of one request to a server of P4Runtime and gNMI: what it takes is bounded by its length |
+//!
+//! `requests`, `frames` and `gnmi` are steps of one kind (`switch`), from different documents (`seeds`).
 
 mod config;
-mod frames;
-mod gnmi;
-mod messages;
 mod program;
-mod requests;
 mod seeds;
 mod switch;
 pub mod wire;
 
 use serde_json::Value;
 
-pub use seeds::named;
-
 /// What an execution says: a sentence about what should have held.
 pub type Outcome = Result<(), String>;
 
+/// A document by its name.
+pub type Base = (String, Value);
+
 /// Something to execute documents on.
 pub struct Target {
-    /// The documents that inputs are made of, by name; at least one.
-    pub bases: Vec<(String, Value)>,
+    /// The documents that inputs are made of; at least one.
+    pub bases: Vec<Base>,
     /// Executes one: what should have held, if it did not.
     pub run: Box<dyn FnMut(Value) -> Outcome>,
 }
 
 impl Target {
-    fn new(bases: Vec<(String, Value)>, run: impl FnMut(Value) -> Outcome + 'static) -> Target {
-        Target {
-            bases,
-            run: Box::new(run),
-        }
+    fn new(bases: Vec<Base>, run: impl FnMut(Value) -> Outcome + 'static) -> Target {
+        let run = Box::new(run);
+        Target { bases, run }
     }
 }
 
-/// Makes a target.
-pub type Make = fn() -> Target;
+type Make = fn() -> Target;
 
-/// All targets by name.
-pub const ALL: [(&str, Make); 6] = [
+const ALL: [(&str, Make); 6] = [
     ("program", program::target),
     ("config", config::target),
-    ("requests", requests::target),
-    ("frames", frames::target),
-    ("gnmi", gnmi::target),
+    ("requests", || switch::target(seeds::requests(), true)),
+    ("frames", || switch::target(seeds::frames(), false)),
+    ("gnmi", || switch::target(seeds::gnmi(), false)),
     ("wire", wire::target),
 ];
+
+/// The targets' names.
+pub fn names() -> [&'static str; 6] {
+    ALL.map(|(name, _)| name)
+}
+
+/// Makes a target.
+///
+/// # Panics
+/// When there is none of this name.
+pub fn make(name: &str) -> Target {
+    let target = ALL.iter().find(|(known, _)| *known == name);
+    target.expect("a known target").1()
+}
+
+/// What has this name, or else the first.
+pub fn named<'a, T>(all: &'a [(String, T)], name: &str) -> &'a T {
+    let found = all.iter().find(|(known, _)| known == name);
+    &found.unwrap_or(&all[0]).1
+}

@@ -6,18 +6,13 @@
 //! `zeros` so many bytes of 0 (a packed list), `group`.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use device::DeviceHandle;
-use gnmi::Gnmi;
 use p4rt::proto::descriptors;
 use p4rt::proto::p4rt::p4_runtime_client::P4RuntimeClient;
-use p4rt::proto::p4rt::set_forwarding_pipeline_config_request::Action;
-use p4rt::proto::p4rt::stream_message_request::Update;
-use p4rt::proto::p4rt::{
-    MasterArbitrationUpdate, SetForwardingPipelineConfigRequest, StreamMessageRequest, Uint128,
-};
+use p4rt::proto::p4rt::{SetForwardingPipelineConfigRequest, StreamMessageRequest};
 use p4rt::{Server, ServerOptions};
 use prost::bytes::{Buf, BufMut, Bytes};
 use prost::encoding::{encode_key, encode_varint, skip_field, DecodeContext, WireType};
@@ -33,9 +28,8 @@ use tonic::transport::Channel;
 use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
-use super::gnmi::{interfaces, Up};
 use super::switch::{self, CPU_PORT};
-use super::{seeds, Outcome, Target};
+use super::{seeds, Base, Outcome, Target};
 use crate::guard;
 
 /// Longest request that a document becomes.
@@ -87,10 +81,8 @@ fn run(server: &TestServer, path: &str, document: &Value) -> Outcome {
         Some("Trace" | "TraceLive") => 64 << 10,
         _ => 4 << 10,
     };
-    let mut message = Vec::new();
-    if document["primary"] == json!(true) {
-        message = sender();
-    }
+    let is_primary = document["primary"] == true;
+    let mut message = if is_primary { sender() } else { Vec::new() };
     build(&document["fields"], &mut message, most);
     server.call(path, message.into(), LIMIT).map(drop)
 }
@@ -130,7 +122,7 @@ fn build(fields: &Value, out: &mut Vec<u8>, most: usize) {
 
 /// For each list at each level of each request: one that is full of nothing, below parents that are there once; and many
 /// parents with one element each. Then what is no field at all.
-fn bases(calls: &[(String, Option<MessageDescriptor>)]) -> Vec<(String, Value)> {
+fn bases(calls: &[(String, Option<MessageDescriptor>)]) -> Vec<Base> {
     let mut bases = Vec::new();
     for (path, message) in calls {
         let (call, primary) = (path.rsplit('/').next().unwrap_or(path), path.contains("P4"));
@@ -150,23 +142,19 @@ fn bases(calls: &[(String, Option<MessageDescriptor>)]) -> Vec<(String, Value)> 
         }
     }
     let element = json!({"n": 1, "of": [{"n": 1, "text": "a"}, {"n": 2, "of": [{"n": 5, "of": []}]}], "times": MOST});
-    let fields = json!([element]);
-    bases.push((
-        "Trace struct".into(),
-        json!({"call": "/fairlane.v1.Switch/Trace", "fields": fields}),
-    ));
+    let trace = json!({"call": "/fairlane.v1.Switch/Trace", "fields": [element]});
+    bases.push(("Trace struct".into(), trace));
     for (what, text) in [("list", "0,"), ("lists", "[0],"), ("objects", "{\"\":0},")] {
         let text = format!("[{}0]", text.repeat(MOST / 2 / text.len()));
         // config.p4_device_config
         let config = json!([{"n": 4, "varint": 1}, {"n": 5, "of": [{"n": 1, "of": []}, {"n": 3, "text": text}]}]);
         // update.val.json_val
         let update = json!([{"n": 4, "of": [{"n": 1, "of": []}, {"n": 3, "of": [{"n": 10, "text": text}]}]}]);
-        for (path, primary, fields) in [
-            ("/p4.v1.P4Runtime/SetForwardingPipelineConfig", true, config),
-            ("/gnmi.gNMI/Set", false, update),
+        for (number, path, fields) in [
+            (5, "/p4.v1.P4Runtime/SetForwardingPipelineConfig", config),
+            (4, "/gnmi.gNMI/Set", update),
         ] {
-            let document = json!({"call": path, "primary": primary, "fields": fields});
-            let number = if primary { 5 } else { 4 };
+            let document = json!({"call": path, "primary": number == 5, "fields": fields});
             bases.push((format!("JSON {what} {number}"), document));
         }
     }
@@ -230,11 +218,8 @@ impl TestServer {
             .enable_all()
             .build()
             .expect("a runtime");
-        let (wake, woken) = std::sync::mpsc::channel();
-        let wake = std::sync::Mutex::new(wake);
-        let (handle, mut calls) = DeviceHandle::new(move || {
-            let _ = wake.lock().map(|wake| wake.send(()));
-        });
+        let (wake, woken) = channel();
+        let (handle, mut calls) = DeviceHandle::new(move || wake.send(()).unwrap_or_default());
         let mut bed = switch::bed();
         std::thread::spawn(move || {
             while woken.recv().is_ok() {
@@ -263,10 +248,8 @@ impl TestServer {
         let bytes = message.len();
         let mut client = Grpc::new(self.channel.clone()).max_decoding_message_size(1 << 30);
         let call = async move {
-            client
-                .ready()
-                .await
-                .map_err(|e| Status::unavailable(e.to_string()))?;
+            let ready = client.ready().await;
+            ready.map_err(|e| Status::unavailable(e.to_string()))?;
             let path = PathAndQuery::try_from(path).expect("the path of a call");
             let request = Request::new(Raw(message));
             let codec = ProstCodec::<Raw, ()>::default();
@@ -282,12 +265,12 @@ impl TestServer {
             "/gnmi.gNMI/Get" | "/gnmi.gNMI/Subscribe" if !refused => bound(bytes) + LEAVES,
             _ => bound(bytes),
         };
-        match peak <= most {
-            true => Ok(status.ok().and_then(Result::err)),
-            false => Err(format!(
-                "{path}: {bytes} bytes took {peak}; {most} are allowed ({status:?})"
-            )),
+        if peak > most {
+            let code = status.map(|answer| answer.map_err(|status| status.code()));
+            let text = format!("{path}: {bytes} bytes took {peak}; {most} are allowed ({code:?})");
+            return Err(text);
         }
+        Ok(status.ok().and_then(Result::err))
     }
 }
 
@@ -301,38 +284,27 @@ async fn serve(handle: DeviceHandle) -> (Channel, mpsc::Sender<StreamMessageRequ
     let (_, no_events) = mpsc::channel(1);
     let server = Server::bind(options, handle.clone(), no_events);
     let mut server = server.await.expect("loopback has room");
-    let gnmi = Gnmi::new(handle, Arc::new(Up), interfaces(), server.port_changes());
-    server.routes = gnmi.expect("the kernel tells of interfaces").into_routes();
+    server.routes = switch::gnmi(handle, server.port_changes()).into_routes();
     let address = format!("http://{}", server.local_addr());
     tokio::spawn(server.run(std::future::pending()));
     let channel = Channel::from_shared(address).expect("an address");
     let channel = channel.connect().await.expect("the server listens");
     let mut client = P4RuntimeClient::new(channel.clone());
+    let by = json!({"device_id": DEVICE_ID, "election_id": {"low": ELECTION_ID}});
+    let message = seeds::message("p4.v1.StreamMessageRequest", &json!({"arbitration": by}));
     let (to, messages) = mpsc::channel(1);
-    let election_id = Some(Uint128 {
-        high: 0,
-        low: ELECTION_ID,
-    });
-    let arbitration = Update::Arbitration(MasterArbitrationUpdate {
-        device_id: DEVICE_ID,
-        election_id,
-        ..Default::default()
-    });
-    let update = Some(arbitration);
-    let said = to.send(StreamMessageRequest { update }).await;
-    said.expect("the stream is open");
-    let messages = ReceiverStream::new(messages);
-    let stream = client.stream_channel(messages).await;
+    let sent = to.send(message.expect("a message")).await;
+    sent.expect("the stream is open");
+    let stream = client.stream_channel(ReceiverStream::new(messages)).await;
     let mut stream = stream.expect("a stream").into_inner();
     stream.message().await.expect("an election");
     tokio::spawn(async move { while let Ok(Some(_)) = stream.message().await {} });
-    let config = switch::config(&seeds::program("entities"), seeds::p4info("entities"));
+    let mut set = by;
+    set["action"] = json!("VERIFY_AND_COMMIT");
+    let set = seeds::message("p4.v1.SetForwardingPipelineConfigRequest", &set);
     let set = SetForwardingPipelineConfigRequest {
-        device_id: DEVICE_ID,
-        election_id,
-        action: Action::VerifyAndCommit.into(),
-        config: Some(config),
-        ..Default::default()
+        config: Some(switch::config("entities")),
+        ..set.expect("a request")
     };
     let set = client.set_forwarding_pipeline_config(set).await;
     set.expect("the program is good");

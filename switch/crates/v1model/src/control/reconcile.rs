@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use super::{ControlResult, GroupMember};
 use crate::entry::{ActionCall, Entry, EntryAction, EntryStats};
 use crate::pipeline::Pipeline;
-use crate::schema::{ActionId, ProfileId, ProfileSchema, Schema, TableId, TableSchema};
+use crate::schema::{ActionId, ProfileId, Schema, TableId, TableSchema};
 
 /// Old actions by the new ones of the same name and parameters.
 type Actions = HashMap<ActionId, ActionId>;
@@ -130,38 +130,28 @@ impl Pipeline {
     /// `take_arrays` at the end.
     pub fn takeover(&self, old: &Schema) -> Takeover {
         let mut jobs = VecDeque::new();
-        let by_name = |names: Vec<&'_ str>| -> HashMap<String, usize> {
-            let named = names.into_iter().enumerate();
-            named.map(|(i, name)| (name.to_owned(), i)).collect()
-        };
-        let profiles = by_name(old.profiles.iter().map(|p| p.name.as_str()).collect());
+        let schema = &self.schema;
         let mut kept = HashMap::new();
-        for new in &self.schema.profiles {
-            let from = profiles.get(&new.name).map(|i| &old.profiles[*i]);
-            if let Some((from, actions)) = from.and_then(|from| self.same_profile(old, new, from)) {
-                kept.insert(new.id, from);
-                jobs.push_back(Job::Members(new.id, from, actions, 0));
-                jobs.push_back(Job::Groups(new.id, from, 0));
+        for (n, o) in pairs(&schema.profiles, &old.profiles, |p| (&p.name, p.selector)) {
+            let (new, from) = (&schema.profiles[n], &old.profiles[o]);
+            if let Some(actions) = self.same_actions(old, &new.actions, &from.actions) {
+                kept.insert(new.id, from.id);
+                jobs.push_back(Job::Members(new.id, from.id, actions, 0));
+                jobs.push_back(Job::Groups(new.id, from.id, 0));
             }
         }
-        let tables = by_name(old.tables.iter().map(|t| t.name.as_str()).collect());
-        for new in &self.schema.tables {
-            let Some(from) = tables.get(&new.name).map(|i| &old.tables[*i]) else {
-                continue;
-            };
+        let table = |t: &'_ TableSchema| {
+            let meter = t.direct_meter.as_ref().map(|m| m.unit);
+            (t.direct_counter.is_some(), meter, t.support_timeout)
+        };
+        for (n, o) in pairs(&schema.tables, &old.tables, |t| (&t.name, table(t))) {
+            let (new, from) = (&schema.tables[n], &old.tables[o]);
             let same_profile = match (new.profile, from.profile) {
                 (None, None) => true,
                 (Some(n), Some(o)) => kept.get(&n) == Some(&o),
                 _ => false,
             };
-            let flags = |t: &TableSchema| {
-                (
-                    t.direct_counter.is_some(),
-                    t.direct_meter.as_ref().map(|m| m.unit),
-                    t.support_timeout,
-                )
-            };
-            let same = new.keys == from.keys && flags(new) == flags(from) && same_profile;
+            let same = new.keys == from.keys && same_profile;
             let actions = self.same_actions(old, &new.actions, &from.actions);
             if let (true, Some(actions)) = (same, actions) {
                 jobs.push_back(Job::Default(new.id, from.id, actions.clone()));
@@ -170,17 +160,14 @@ impl Pipeline {
                 }
             }
         }
-        let (new, from) = (&self.schema, old);
         let arrays = [
-            pairs(&new.counters, &from.counters, |c| (c.name.clone(), c.size)),
-            pairs(&new.meters, &from.meters, |m| {
-                (m.name.clone(), (m.size, m.unit))
+            pairs(&schema.counters, &old.counters, |c| (&c.name, c.size)),
+            pairs(&schema.meters, &old.meters, |m| (&m.name, (m.size, m.unit))),
+            pairs(&schema.registers, &old.registers, |r| {
+                (&r.name, (r.size, r.width))
             }),
-            pairs(&new.registers, &from.registers, |r| {
-                (r.name.clone(), (r.size, r.width))
-            }),
-            pairs(&new.value_sets, &from.value_sets, |v| {
-                (v.name.clone(), (v.width, v.max_size))
+            pairs(&schema.value_sets, &old.value_sets, |v| {
+                (&v.name, (v.width, v.max_size))
             }),
         ];
         Takeover { jobs, arrays }
@@ -232,8 +219,8 @@ impl Pipeline {
                     let entry = Entry { action, ..entry };
                     let (word, args) = self.check_action(id, &entry.action)?;
                     let table = self.table_mut(id);
-                    let handle = table.insert(&entry, word, args, stats.last_hit)?;
-                    table.restore(handle, &stats);
+                    let at = table.insert(&entry, word, args, stats.last_hit)?;
+                    table.restore(at, &stats);
                     self.use_word(id, word, 1);
                 }
             }
@@ -245,31 +232,17 @@ impl Pipeline {
     /// Exchanges the cells of equal counters, meters and registers and equal value sets with the old program, which is
     /// not used after that: whatever packets wrote into them until now counts.
     pub fn take_arrays(&mut self, takeover: &Takeover, old: &mut Pipeline) {
+        fn exchange<T>(pairs: &[(usize, usize)], new: &mut [T], old: &mut [T]) {
+            for (n, o) in pairs {
+                std::mem::swap(&mut new[*n], &mut old[*o]);
+            }
+        }
         let [counters, meters, registers, value_sets] = &takeover.arrays;
         let (new, old) = (&mut self.state, &mut old.state);
-        for (n, o) in counters {
-            std::mem::swap(&mut new.counters[*n], &mut old.counters[*o]);
-        }
-        for (n, o) in meters {
-            std::mem::swap(&mut new.meters[*n], &mut old.meters[*o]);
-        }
-        for (n, o) in registers {
-            std::mem::swap(&mut new.registers[*n], &mut old.registers[*o]);
-        }
-        for (n, o) in value_sets {
-            std::mem::swap(&mut new.value_sets[*n], &mut old.value_sets[*o]);
-        }
-    }
-
-    /// The old profile and its actions, if it has the shape of the new one.
-    fn same_profile(
-        &self,
-        old: &Schema,
-        new: &ProfileSchema,
-        from: &ProfileSchema,
-    ) -> Option<(ProfileId, Actions)> {
-        let actions = self.same_actions(old, &new.actions, &from.actions)?;
-        (new.selector == from.selector).then_some((from.id, actions))
+        exchange(counters, &mut new.counters, &mut old.counters);
+        exchange(meters, &mut new.meters, &mut old.meters);
+        exchange(registers, &mut new.registers, &mut old.registers);
+        exchange(value_sets, &mut new.value_sets, &mut old.value_sets);
     }
 
     /// Each old action with one of the same name and parameters among the new ones; None when one has none.
@@ -290,16 +263,14 @@ impl Pipeline {
 fn pairs<T, S: PartialEq>(
     new: &[T],
     old: &[T],
-    of: impl Fn(&T) -> (String, S),
+    of: impl Fn(&T) -> (&String, S),
 ) -> Vec<(usize, usize)> {
-    let old = old.iter().enumerate().map(|(i, o)| {
-        let (name, shape) = of(o);
-        (name, (i, shape))
-    });
-    let old: HashMap<String, (usize, S)> = old.collect();
-    let pair = |(n, new): (usize, &T)| {
+    let old = old.iter().map(&of).enumerate();
+    let old: HashMap<&String, (usize, S)> =
+        old.map(|(o, (name, shape))| (name, (o, shape))).collect();
+    let pair = |(n, new)| {
         let (name, shape) = of(new);
-        let (o, own) = old.get(&name)?;
+        let (o, own) = old.get(name)?;
         (*own == shape).then_some((n, *o))
     };
     new.iter().enumerate().filter_map(pair).collect()

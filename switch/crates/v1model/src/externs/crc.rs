@@ -60,49 +60,34 @@ impl Crc {
             "CRC width {} is not 8, 16, 32 or 64",
             config.width
         );
+        // The register with its first bit at the top, and as it is kept.
         let align = 64 - config.width;
+        let polynomial = (config.polynomial & config.mask()) << align;
+        let keep = |register: u64| match config.reflected {
+            true => register.reverse_bits(),
+            false => register,
+        };
         let mut tables = Box::new([[0u64; 256]; 8]);
-        if config.reflected {
-            let poly = (config.polynomial & config.mask()).reverse_bits() >> align;
-            for b in 0..256u64 {
-                let mut r = b;
-                for _ in 0..8 {
-                    r = if r & 1 != 0 { (r >> 1) ^ poly } else { r >> 1 };
-                }
-                tables[0][b as usize] = r;
+        for b in 0..256u64 {
+            let mut r = match config.reflected {
+                true => b.reverse_bits(),
+                false => b << 56,
+            };
+            for _ in 0..8 {
+                r = (r << 1) ^ if r >> 63 != 0 { polynomial } else { 0 };
             }
-            for k in 1..8 {
-                for b in 0..256 {
-                    let r = tables[k - 1][b];
-                    tables[k][b] = (r >> 8) ^ tables[0][(r & 0xff) as usize];
-                }
-            }
-        } else {
-            let poly = (config.polynomial & config.mask()) << align;
-            for b in 0..256u64 {
-                let mut r = b << 56;
-                for _ in 0..8 {
-                    r = if r >> 63 != 0 {
-                        (r << 1) ^ poly
-                    } else {
-                        r << 1
-                    };
-                }
-                tables[0][b as usize] = r;
-            }
-            for k in 1..8 {
-                for b in 0..256 {
-                    let r = tables[k - 1][b];
-                    tables[k][b] = (r << 8) ^ tables[0][(r >> 56) as usize];
-                }
+            tables[0][b as usize] = keep(r);
+        }
+        for k in 1..8 {
+            for b in 0..256 {
+                let r = tables[k - 1][b];
+                tables[k][b] = match config.reflected {
+                    true => (r >> 8) ^ tables[0][(r & 0xff) as usize],
+                    false => (r << 8) ^ tables[0][(r >> 56) as usize],
+                };
             }
         }
-        let initial = config.initial & config.mask();
-        let start = if config.reflected {
-            initial.reverse_bits() >> align
-        } else {
-            initial << align
-        };
+        let start = keep((config.initial & config.mask()) << align);
         Crc {
             config,
             tables,

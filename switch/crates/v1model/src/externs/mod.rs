@@ -3,7 +3,6 @@
 //! numbers, each free of clocks (time is an argument) and of any knowledge of the program that uses them.
 
 mod cells;
-pub mod counter;
 pub mod crc;
 pub mod hash;
 pub mod meter;
@@ -11,7 +10,7 @@ pub mod random;
 pub mod register;
 
 pub(crate) use cells::Cells;
-pub use counter::Counters;
+pub use cells::Counters;
 pub use hash::Hash;
 pub use meter::{Meter, Meters, GREEN, RED, YELLOW};
 pub use random::Random;

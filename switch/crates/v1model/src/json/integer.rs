@@ -1,98 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Integers of any size as the JSON's `hexstr` gives them.
 
-/// A signed integer: magnitude in limbs, least significant first, without leading zeros.
+use num_bigint::{BigInt, Sign};
+
+/// A signed integer of any size, as the JSON's `hexstr` gives it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub(crate) struct Integer {
-    negative: bool,
-    magnitude: Vec<u64>,
-}
+pub(crate) struct Integer(BigInt);
 
 impl Integer {
     /// Parses `[-]0x…` or `[-]` hexadecimal digits.
     pub fn from_hexstr(text: &str) -> Option<Integer> {
-        let (negative, digits) = match text.strip_prefix('-') {
-            Some(rest) => (true, rest),
-            None => (false, text),
+        let (sign, digits) = match text.strip_prefix('-') {
+            Some(rest) => (-1, rest),
+            None => (1, text),
         };
-        let digits = digits
-            .strip_prefix("0x")
-            .or(digits.strip_prefix("0X"))
-            .unwrap_or(digits);
-        if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        let prefix = digits.strip_prefix("0x").or(digits.strip_prefix("0X"));
+        let digits = prefix.unwrap_or(digits).as_bytes();
+        if !digits.iter().all(u8::is_ascii_hexdigit) {
             return None;
         }
-        let mut magnitude = Vec::new();
-        let mut end = digits.len();
-        while end > 0 {
-            let start = end.saturating_sub(16);
-            magnitude.push(u64::from_str_radix(&digits[start..end], 16).ok()?);
-            end = start;
-        }
-        Some(Integer::new(negative, magnitude))
-    }
-
-    fn new(negative: bool, mut magnitude: Vec<u64>) -> Integer {
-        while magnitude.last() == Some(&0) {
-            magnitude.pop();
-        }
-        Integer {
-            negative: negative && !magnitude.is_empty(),
-            magnitude,
-        }
+        Some(Integer(BigInt::parse_bytes(digits, 16)? * sign))
     }
 
     /// From an unsigned value.
     pub fn from_u64(value: u64) -> Integer {
-        Integer::new(false, vec![value])
+        Integer(value.into())
     }
 
     /// True below zero.
     pub fn is_negative(&self) -> bool {
-        self.negative
+        self.0.sign() == Sign::Minus
     }
 
     /// Bits of the magnitude.
     pub fn bits(&self) -> u32 {
-        match self.magnitude.last() {
-            Some(top) => self.magnitude.len() as u32 * 64 - top.leading_zeros(),
-            None => 0,
-        }
+        self.0.bits() as u32
     }
 
     /// It is a value of `width` bits, a negative one in two's complement.
     pub fn fits(&self, width: u32) -> bool {
-        match self.negative {
+        match self.is_negative() {
             false => self.bits() <= width,
-            true => {
-                let ones: u32 = self.magnitude.iter().map(|limb| limb.count_ones()).sum();
-                self.bits() - u32::from(ones == 1) < width
-            }
+            true => (!&self.0).bits() < width.into(),
         }
     }
 
     /// The value, when it is in 0..2^64.
     pub fn to_u64(&self) -> Option<u64> {
-        match (self.negative, self.magnitude.as_slice()) {
-            (_, []) => Some(0),
-            (false, [limb]) => Some(*limb),
-            _ => None,
-        }
+        u64::try_from(&self.0).ok()
     }
 
     /// Two's complement in `limbs` limbs (modulo 2^(64·limbs)), least significant first.
     pub fn to_limbs(&self, limbs: usize) -> Vec<u64> {
-        let mut out: Vec<u64> = (0..limbs)
-            .map(|i| self.magnitude.get(i).copied().unwrap_or(0))
-            .collect();
-        if self.negative {
-            let mut carry = true;
-            for limb in &mut out {
-                let (sum, over) = (!*limb).overflowing_add(u64::from(carry));
-                *limb = sum;
-                carry = over;
-            }
-        }
+        let modulus = BigInt::from(1) << (64 * limbs);
+        let low: BigInt = &self.0 & (modulus - 1);
+        let (_, mut out) = low.to_u64_digits();
+        out.resize(limbs, 0);
         out
     }
 }

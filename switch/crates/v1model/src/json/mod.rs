@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A cursor over the BMv2 JSON that knows where it is, so that every error names its JSON pointer.
 
-use std::fmt;
+use std::collections::HashMap;
+use std::fmt::{self, Display};
+use std::hash::Hash;
 use std::rc::Rc;
 
 use serde_json::Value;
@@ -11,11 +13,9 @@ use crate::error::LoadError;
 
 mod budget;
 mod integer;
-mod unique;
 
 pub(crate) use budget::Budget;
 pub(crate) use integer::Integer;
-pub(crate) use unique::Unique;
 
 /// Result of reading the JSON.
 pub(crate) type Load<T> = Result<T, LoadError>;
@@ -38,7 +38,7 @@ enum Step<'a> {
     Index(usize),
 }
 
-impl fmt::Display for Way<'_> {
+impl Display for Way<'_> {
     /// The JSON pointer (RFC 6901).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(parent) = &self.parent {
@@ -279,5 +279,65 @@ fn shorten(text: &str) -> std::borrow::Cow<'_, str> {
     match text.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", &text[..end]).into(),
         None => text.into(),
+    }
+}
+
+/// The names or ids of one kind of objects, which may be declared once, and where they were.
+pub(crate) struct Unique<'a, K> {
+    /// "header", "action id".
+    what: &'static str,
+    places: HashMap<K, Json<'a>>,
+}
+
+impl<'a, K: Eq + Hash + Copy + Display> Unique<'a, K> {
+    pub fn new(what: &'static str) -> Self {
+        Unique {
+            what,
+            places: HashMap::new(),
+        }
+    }
+
+    /// Declares `key` at `json`.
+    pub fn add(&mut self, key: K, json: &Json<'a>) -> Load<()> {
+        if let Some(first) = self.places.get(&key) {
+            return json.fail(format!(
+                "{} {} is declared a second time; the first is {}",
+                self.what,
+                shorten(&key.to_string()),
+                first.path()
+            ));
+        }
+        self.places.insert(key, json.clone());
+        Ok(())
+    }
+
+    fn add_of(&mut self, key: Load<K>, json: &Json<'a>) -> Load<K> {
+        let key = key?;
+        self.add(key, json)?;
+        Ok(key)
+    }
+}
+
+impl<'a> Unique<'a, &'a str> {
+    /// Declares the name of the object `json`.
+    pub fn add_name_of(&mut self, json: &Json<'a>) -> Load<&'a str> {
+        let name = json.get("name")?;
+        self.add_of(name.str(), &name)
+    }
+}
+
+impl<'a> Unique<'a, i64> {
+    /// Declares the id of the object `json`.
+    pub fn numbered(&mut self, json: &Json<'a>) -> Load<i64> {
+        let id = json.get("id")?;
+        self.add_of(id.i64(), &id)
+    }
+}
+
+impl<'a> Unique<'a, u64> {
+    /// Declares the id, which is not negative, of the object `json`.
+    pub fn counted(&mut self, json: &Json<'a>) -> Load<u64> {
+        let id = json.get("id")?;
+        self.add_of(id.u64(), &id)
     }
 }

@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::records::{EntryHandle, Records};
+use super::records::Records;
 use crate::entry::Nanos;
 
 /// Most alarms that one call looks at.
@@ -14,7 +14,7 @@ const ALARMS_A_CALL: usize = 1024;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Alarm {
     due: Nanos,
-    handle: EntryHandle,
+    at: u32,
     /// The serial number of the alarm: another one in the entry makes it stale.
     serial: u32,
 }
@@ -45,7 +45,7 @@ impl Ageing {
         if new > 0 {
             self.alarms.push(Reverse(Alarm {
                 due: records.last_hit(at).saturating_add(new),
-                handle: records.handle(at),
+                at,
                 serial,
             }));
         }
@@ -91,11 +91,10 @@ impl Ageing {
     }
 }
 
-/// The entry of an alarm, if it still lives and has no newer alarm.
+/// The entry of an alarm that is not stale.
 fn current(records: &Records, alarm: &Alarm) -> Option<u32> {
-    records
-        .resolve(alarm.handle)
-        .filter(|&at| records.cold(at).alarm == alarm.serial)
+    let at = alarm.at;
+    (records.is_live(at) && records.cold(at).alarm == alarm.serial).then_some(at)
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Exact tables: a hash index over keys whose narrow fields share words, so that a record fits a cache line.
 
-use super::hash::Seeds;
-use super::hash_index::HashIndex;
+use super::hash_index::{HashIndex, Seeds};
 use super::records::Records;
 use crate::bits::limbs_for;
-use crate::prefetch::prefetch;
+use crate::memory::prefetch;
 use crate::schema::{KeySchema, MatchKind};
 
 /// Where a limb of a lookup key goes in its word.

@@ -5,8 +5,7 @@
 
 use std::cell::Cell;
 
-use super::hash::Seeds;
-use super::hash_index::HashIndex;
+use super::hash_index::{HashIndex, Seeds};
 use super::key::{push_prefix, Key};
 use super::records::{Records, NONE};
 use crate::bits::limbs_for;

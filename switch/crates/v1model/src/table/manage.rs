@@ -3,29 +3,13 @@
 
 use super::call::{check_call, ActionWord, Callee};
 use super::key::{self, AsKey, Key};
-use super::records::EntryHandle;
-use super::{Index, Table, LARGE};
+use super::records::EntryIndex;
+use super::{Index, Profile, Table, LARGE};
 use crate::control::ControlResult;
-use crate::entry::{ActionCall, Entry, EntryKey, EntryStats, MeterConfig, Nanos};
+use crate::entry::{ActionCall, Entry, EntryAction, EntryStats, MeterConfig, Nanos};
 use crate::error::{ControlError, ErrorKind};
 use crate::externs::meter::check_config;
 use crate::schema::TableSchema;
-
-/// An entry as stored; the caller turns places in a profile into ids.
-pub struct StoredEntry {
-    /// Its key.
-    pub key: EntryKey,
-    /// What it does.
-    pub word: ActionWord,
-    /// Argument limbs, of an action.
-    pub args: Vec<u64>,
-    /// Its time-out, 0 never.
-    pub idle_timeout: Nanos,
-    /// Opaque.
-    pub cookie: u64,
-    /// What was measured.
-    pub stats: EntryStats,
-}
 
 impl Table {
     /// Its shape.
@@ -33,14 +17,14 @@ impl Table {
         &self.program.tables[self.id.index()]
     }
 
-    /// Inserts an entry whose action is checked already. Returns its handle.
+    /// Inserts an entry whose action is checked already. Returns where it is.
     pub(crate) fn insert<K: AsKey>(
         &mut self,
         entry: &Entry<K>,
         word: ActionWord,
         args: &[u64],
         now: Nanos,
-    ) -> ControlResult<EntryHandle> {
+    ) -> ControlResult<EntryIndex> {
         self.check_mutable()?;
         if matches!(self.index, Index::Keyless) {
             let text = "it has no key; only its default action can be set";
@@ -77,7 +61,7 @@ impl Table {
             Index::Priority(space) => space.insert(&mut self.records, at, key),
         }
         self.set_cold(at, entry, 0);
-        Ok(self.records.handle(at))
+        Ok(EntryIndex(at))
     }
 
     /// Replaces action, time-out and cookie; counters and meter stay, the time-out starts anew. Returns what the entry
@@ -119,29 +103,33 @@ impl Table {
         Ok(())
     }
 
-    /// The entry with this key.
-    pub(crate) fn get(&self, key: &impl AsKey) -> Option<StoredEntry> {
+    /// The entry with this key; `profile` is the table's.
+    pub(crate) fn get(
+        &self,
+        key: &impl AsKey,
+        profile: Option<&Profile>,
+    ) -> Option<(Entry, EntryStats)> {
         let key = key.as_key(self.schema()).ok()?;
-        self.find(&key).map(|at| self.stored(at))
+        self.find(&key).map(|at| self.stored(at, profile))
     }
 
     /// The entry at an index where one lives, e.g. for a time-out.
-    pub(crate) fn get_at(&self, at: u32) -> Option<StoredEntry> {
-        self.records.is_live(at).then(|| self.stored(at))
+    pub(crate) fn get_at(&self, at: u32, profile: Option<&Profile>) -> Option<(Entry, EntryStats)> {
+        let is_live = self.records.is_live(at);
+        is_live.then(|| self.stored(at, profile))
     }
 
-    /// Calls `tell` for up to `max` entries from `cursor` on; returns the next cursor, `None` at the end. Entries that
-    /// live through a whole scan are reported exactly once.
+    /// Appends up to `max` entries from `cursor` on; returns the next cursor, `None` at the end. Entries that live through
+    /// a whole scan come exactly once.
     pub(crate) fn scan(
         &self,
         cursor: u32,
         max: usize,
-        mut tell: impl FnMut(StoredEntry),
+        profile: Option<&Profile>,
+        out: &mut Vec<(Entry, EntryStats)>,
     ) -> Option<u32> {
         let mut live = self.records.live_from(cursor);
-        for at in live.by_ref().take(max) {
-            tell(self.stored(at));
-        }
+        out.extend(live.by_ref().take(max).map(|at| self.stored(at, profile)));
         live.next()
     }
 
@@ -241,8 +229,8 @@ impl Table {
     }
 
     /// Copies what was measured at an entry: counters, stamp and meter rates.
-    pub(crate) fn restore(&mut self, handle: EntryHandle, stats: &EntryStats) {
-        let at = handle.index.0;
+    pub(crate) fn restore(&mut self, at: EntryIndex, stats: &EntryStats) {
+        let at = at.0;
         self.records.set_count(at, stats.packets, stats.bytes);
         self.records.set_last_hit(at, stats.last_hit);
         if let Some(meters) = &mut self.meters {
@@ -332,23 +320,36 @@ impl Table {
         }
     }
 
-    fn stored(&self, at: u32) -> StoredEntry {
+    /// The entry at an index as the client knows it; `profile` is the table's, if it has one.
+    fn stored(&self, at: u32, profile: Option<&Profile>) -> (Entry, EntryStats) {
         let cold = self.records.cold(at);
         let (packets, bytes) = self.records.count(at);
-        let layout = self.records.layout;
-        StoredEntry {
+        let action = match self.records.action(at).callee() {
+            Callee::Action(action) => {
+                let limbs = self.program.actions[action.index()].arg_limbs();
+                let args = &self.records.record(at)[self.records.layout.args_at..][..limbs];
+                let args = args.to_vec();
+                EntryAction::Direct(ActionCall { action, args })
+            }
+            place => match profile.and_then(|profile| profile.id_of(place)) {
+                Some(Ok(member)) => EntryAction::Member(member),
+                Some(Err(group)) => EntryAction::Group(group),
+                None => unreachable!("members and groups in use cannot be deleted"),
+            },
+        };
+        let entry = Entry {
             key: self.key(at).describe(&self.schema().keys),
-            word: self.records.action(at),
-            args: self.records.record(at)[layout.args_at..][..layout.arg_limbs].to_vec(),
+            action,
             idle_timeout: cold.idle_timeout,
             cookie: cold.cookie,
-            stats: EntryStats {
-                packets,
-                bytes,
-                last_hit: self.records.last_hit(at),
-                meter: self.meter_at(at),
-            },
-        }
+        };
+        let stats = EntryStats {
+            packets,
+            bytes,
+            last_hit: self.records.last_hit(at),
+            meter: self.meter_at(at),
+        };
+        (entry, stats)
     }
 
     fn meter_at(&self, at: u32) -> Option<MeterConfig> {

@@ -7,7 +7,7 @@
 //! | `manage` | insert, modify, delete, read: checked first, then applied |
 //! | `key`, `call` | control-plane values as limbs, with the errors a client sees |
 //! | `records` | one arena of u64 words, one record an entry |
-//! | `hash`, `hash_index` | hash of words; open addressing from hash to record |
+//! | `hash_index` | hash of words; open addressing from hash to record |
 //! | `exact` | exact match: one hash index, narrow fields packed together |
 //! | `lengths` | longest prefix: one hash index for each length, searched by halves |
 //! | `tuples`, `prune` | ternary, range: one hash index for each mask; which masks are worth a look |
@@ -17,7 +17,6 @@
 mod ageing;
 mod call;
 mod exact;
-mod hash;
 mod hash_index;
 mod key;
 mod lengths;
@@ -31,13 +30,12 @@ mod tests;
 mod tuples;
 mod value_set;
 
-pub(crate) use call::{check_call, ActionWord, Callee};
+pub(crate) use call::{check_call, ActionWord};
 pub(crate) use exact::{packing, Place};
 pub(crate) use key::show as show_key;
 pub use key::{AsKey, Key};
 pub(crate) use lookup::Touched;
 pub use lookup::{Lookup, Target};
-pub use manage::StoredEntry;
 pub use profile::Profile;
 pub use value_set::ValueSet;
 

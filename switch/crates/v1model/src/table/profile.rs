@@ -17,54 +17,57 @@ const MEMBERS_MAX: usize = 1 << 20;
 const GROUPS_MAX: usize = 1 << 16;
 
 #[derive(Clone)]
-struct Member {
-    id: u32,
-    action: ActionId,
-    args: Vec<u64>,
-    /// Entries and groups that point here.
-    users: u32,
-}
-
-impl Member {
-    fn call(&self) -> ActionCall {
-        ActionCall {
-            action: self.action,
-            args: self.args.clone(),
-        }
-    }
-}
-
-#[derive(Clone)]
 struct Group {
-    id: u32,
     members: Vec<GroupMember>,
-    /// Place of each member, by place, with the sum of the weights up to and including it.
+    /// Members by place, each with the sum of the weights up to its own.
     shares: Vec<(u64, u32)>,
-    /// 0: no limit.
     max_size: u32,
-    /// Entries that point here.
-    users: u32,
 }
 
-/// Things with a client's id and a dense place, the lowest free one first (as BMv2's handles).
+/// What has an id and a place, and is in use.
+#[derive(Clone)]
+struct Item<T> {
+    id: u32,
+    /// How many point here.
+    users: u32,
+    is: T,
+}
+
+/// Members, or groups. A place stays with its item until that is deleted; the lowest free one is next.
 #[derive(Clone)]
 struct Places<T> {
-    at: Vec<Option<T>>,
+    /// What an item is called, and what points to it.
+    names: [&'static str; 2],
+    at: Vec<Option<Item<T>>>,
     by_id: BTreeMap<u32, u32>,
-    /// The places that are `None`.
     free: BinaryHeap<Reverse<u32>>,
 }
 
 impl<T> Places<T> {
-    fn new() -> Self {
+    fn new(name: &'static str, users: &'static str) -> Self {
         Places {
+            names: [name, users],
             at: Vec::new(),
             by_id: BTreeMap::new(),
             free: BinaryHeap::new(),
         }
     }
 
-    fn add(&mut self, id: u32, item: T) {
+    /// Whether there is room for one more, with this id.
+    fn check_new(&self, id: u32, most: usize) -> ControlResult {
+        let ([name, _], len) = (self.names, self.by_id.len());
+        if self.by_id.contains_key(&id) {
+            let text = format!("{name} {id} exists");
+            return Err(ControlError::new(ErrorKind::AlreadyExists, text));
+        }
+        if len >= most {
+            let text = format!("it is full: {len} {name}s of at most {most}");
+            return Err(ControlError::new(ErrorKind::ResourceExhausted, text));
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, id: u32, is: T) {
         let place = match self.free.pop() {
             Some(Reverse(place)) => place,
             None => {
@@ -72,43 +75,59 @@ impl<T> Places<T> {
                 self.at.len() as u32 - 1
             }
         };
-        self.at[place as usize] = Some(item);
+        self.at[place as usize] = Some(Item { id, users: 0, is });
         self.by_id.insert(id, place);
     }
 
-    fn remove(&mut self, id: u32) {
-        if let Some(place) = self.by_id.remove(&id) {
-            self.at[place as usize] = None;
-            self.free.push(Reverse(place));
+    /// Takes one away that nothing points to.
+    fn remove(&mut self, id: u32) -> ControlResult<T> {
+        let place = self.place(id)?;
+        let [name, users] = self.names;
+        let item = &mut self.at[place as usize];
+        if let Some(Item { users: n @ 1.., .. }) = item {
+            let text = format!("{name} {id} is in use by {n} {users}; delete these first");
+            return Err(ControlError::new(ErrorKind::FailedPrecondition, text));
         }
+        let item = item.take().expect("an id has an item");
+        self.by_id.remove(&id);
+        self.free.push(Reverse(place));
+        Ok(item.is)
     }
 
-    /// Up to `max` things from the id `from` on, by their ids, and the next id if there is one.
-    fn scan(&self, from: u32, max: usize) -> (impl Iterator<Item = &T>, Option<u32>) {
+    /// Up to `max` from the id `from` on, by their ids, and the id to go on from.
+    fn scan(&self, from: u32, max: usize) -> (impl Iterator<Item = &Item<T>>, Option<u32>) {
         let next = self.by_id.range(from..).nth(max).map(|(id, _)| *id);
         let some = self.by_id.range(from..).take(max);
         (some.filter_map(|(_, place)| self.get(*place)), next)
     }
 
-    fn place(&self, id: u32) -> Option<u32> {
-        self.by_id.get(&id).copied()
+    fn place(&self, id: u32) -> ControlResult<u32> {
+        let no_such = || {
+            let text = format!("there is no {} {id}", self.names[0]);
+            ControlError::new(ErrorKind::NotFound, text)
+        };
+        self.by_id.get(&id).copied().ok_or_else(no_such)
     }
 
     #[inline]
-    fn get(&self, place: u32) -> Option<&T> {
+    fn get(&self, place: u32) -> Option<&Item<T>> {
         self.at.get(place as usize)?.as_ref()
     }
 
-    fn get_mut(&mut self, place: u32) -> Option<&mut T> {
-        self.at.get_mut(place as usize)?.as_mut()
-    }
-
     fn by_id(&self, id: u32) -> Option<&T> {
-        self.get(self.place(id)?)
+        Some(&self.get(*self.by_id.get(&id)?)?.is)
     }
 
-    fn by_id_mut(&mut self, id: u32) -> Option<&mut T> {
-        self.get_mut(self.place(id)?)
+    fn by_id_mut(&mut self, id: u32) -> ControlResult<&mut T> {
+        let place = self.place(id)?;
+        let item = self.at[place as usize].as_mut();
+        Ok(&mut item.expect("an id has an item").is)
+    }
+
+    fn count_users(&mut self, place: u32, change: i32) {
+        if let Some(Some(item)) = self.at.get_mut(place as usize) {
+            item.users = item.users.wrapping_add_signed(change);
+        }
     }
 }
 
@@ -117,7 +136,7 @@ impl<T> Places<T> {
 pub struct Profile {
     program: Arc<Schema>,
     id: ProfileId,
-    members: Places<Member>,
+    members: Places<ActionCall>,
     groups: Places<Group>,
 }
 
@@ -127,8 +146,8 @@ impl Profile {
         Profile {
             program: program.clone(),
             id,
-            members: Places::new(),
-            groups: Places::new(),
+            members: Places::new("member", "entries and groups"),
+            groups: Places::new("group", "entries"),
         }
     }
 
@@ -139,84 +158,51 @@ impl Profile {
     /// The place of the member that a group chooses for a hash: members share by weight. `None` for an empty group.
     #[inline]
     pub(crate) fn select(&self, group: u32, hash: u64) -> Option<u32> {
-        let group = self.groups.get(group)?;
-        let total = group.shares.last()?.0;
+        let shares = &self.groups.get(group)?.is.shares;
+        let total = shares.last()?.0;
         let point = hash % total;
-        if total == group.shares.len() as u64 {
-            return Some(group.shares[point as usize].1);
+        if total == shares.len() as u64 {
+            return Some(shares[point as usize].1);
         }
-        let i = group.shares.partition_point(|&(until, _)| until <= point);
-        Some(group.shares[i].1)
+        let i = shares.partition_point(|&(until, _)| until <= point);
+        Some(shares[i].1)
     }
 
     /// The action of the member at a place, with its argument limbs.
     #[inline]
     pub(crate) fn member(&self, place: u32) -> Option<(ActionId, &[u64])> {
-        self.members
-            .get(place)
-            .map(|m| (m.action, m.args.as_slice()))
+        let call = &self.members.get(place)?.is;
+        Some((call.action, &call.args))
     }
 
     /// Adds a member.
     pub fn insert_member(&mut self, id: u32, call: &ActionCall) -> ControlResult {
-        let action = self.check_member(id, call)?;
-        let args = call.args.clone();
-        if self.members.place(id).is_some() {
-            return Err(self.error(ErrorKind::AlreadyExists, format!("member {id} exists")));
-        }
-        let len = self.members();
+        let call = self.check_member(id, call)?;
         let most = match self.schema().max_size {
             0 => MEMBERS_MAX,
             size => size as usize,
         };
-        if len >= most {
-            return Err(self.error(
-                ErrorKind::ResourceExhausted,
-                format!("it is full: {len} members of at most {most}"),
-            ));
-        }
-        self.members.add(
-            id,
-            Member {
-                id,
-                action,
-                args,
-                users: 0,
-            },
-        );
+        self.placed(self.members.check_new(id, most))?;
+        self.members.add(id, call);
         Ok(())
     }
 
     /// Changes what a member does.
     pub fn modify_member(&mut self, id: u32, call: &ActionCall) -> ControlResult {
-        let action = self.check_member(id, call)?;
-        let Some(member) = self.members.by_id_mut(id) else {
-            return Err(self.no_member(id));
-        };
-        member.action = action;
-        member.args.clone_from(&call.args);
-        Ok(())
+        let call = self.check_member(id, call)?;
+        let changed = self.members.by_id_mut(id).map(|member| *member = call);
+        self.placed(changed)
     }
 
     /// Deletes a member that nothing points to.
     pub fn delete_member(&mut self, id: u32) -> ControlResult {
-        let member = self.members.by_id(id).ok_or_else(|| self.no_member(id))?;
-        if member.users > 0 {
-            return Err(self.error(
-                ErrorKind::FailedPrecondition,
-                format!(
-                    "member {id} is in use by {} entries and groups; delete these first",
-                    member.users
-                ),
-            ));
-        }
-        self.members.remove(id);
-        Ok(())
+        let removed = self.members.remove(id);
+        self.placed(removed).map(drop)
     }
 
     /// What a member does.
     pub fn get_member(&self, id: u32) -> Option<ActionCall> {
-        self.members.by_id(id).map(Member::call)
+        self.members.by_id(id).cloned()
     }
 
     /// Number of members.
@@ -232,7 +218,7 @@ impl Profile {
         out: &mut Vec<(u32, ActionCall)>,
     ) -> Option<u32> {
         let (some, next) = self.members.scan(cursor, max);
-        out.extend(some.map(|m| (m.id, m.call())));
+        out.extend(some.map(|m| (m.id, m.is.clone())));
         next
     }
 
@@ -244,7 +230,7 @@ impl Profile {
         out: &mut Vec<(u32, Vec<GroupMember>, u32)>,
     ) -> Option<u32> {
         let (some, next) = self.groups.scan(cursor, max);
-        out.extend(some.map(|g| (g.id, g.members.clone(), g.max_size)));
+        out.extend(some.map(|g| (g.id, g.is.members.clone(), g.is.max_size)));
         next
     }
 
@@ -256,30 +242,19 @@ impl Profile {
         max_size: u32,
     ) -> ControlResult {
         if !self.schema().selector {
-            return Err(self.error(
-                ErrorKind::InvalidArgument,
-                format!("group {id}: it has no selector, so it has no groups"),
-            ));
+            let text = format!("group {id}: it has no selector, so it has no groups");
+            return self.placed(Err(ControlError::invalid(text)));
         }
-        if self.groups.place(id).is_some() {
-            return Err(self.error(ErrorKind::AlreadyExists, format!("group {id} exists")));
-        }
-        if self.groups.by_id.len() >= GROUPS_MAX {
-            return Err(self.error(
-                ErrorKind::ResourceExhausted,
-                format!("it is full: {GROUPS_MAX} groups"),
-            ));
-        }
+        self.placed(self.groups.check_new(id, GROUPS_MAX))?;
         let shares = self.check_shares(id, members, max_size)?;
         self.add_users(&shares, 1);
+        let members = members.to_vec();
         self.groups.add(
             id,
             Group {
-                id,
-                members: members.to_vec(),
+                members,
                 shares,
                 max_size,
-                users: 0,
             },
         );
         Ok(())
@@ -287,10 +262,10 @@ impl Profile {
 
     /// Replaces the members of a group.
     pub fn modify_group(&mut self, id: u32, members: &[GroupMember]) -> ControlResult {
-        let group = self.groups.by_id(id).ok_or_else(|| self.no_group(id))?;
-        let shares = self.check_shares(id, members, group.max_size)?;
+        let max_size = self.groups.by_id_mut(id).map(|group| group.max_size);
+        let shares = self.check_shares(id, members, self.placed(max_size)?)?;
         self.add_users(&shares, 1);
-        let group = self.groups.by_id_mut(id).expect("it was there");
+        let group = self.groups.by_id_mut(id)?;
         group.members = members.to_vec();
         let before = std::mem::replace(&mut group.shares, shares);
         self.add_users(&before, -1);
@@ -299,43 +274,26 @@ impl Profile {
 
     /// Deletes a group that no entry points to.
     pub fn delete_group(&mut self, id: u32) -> ControlResult {
-        let group = self.groups.by_id(id).ok_or_else(|| self.no_group(id))?;
-        if group.users > 0 {
-            return Err(self.error(
-                ErrorKind::FailedPrecondition,
-                format!(
-                    "group {id} is in use by {} entries; delete these first",
-                    group.users
-                ),
-            ));
-        }
-        let shares = group.shares.clone();
-        self.add_users(&shares, -1);
-        self.groups.remove(id);
+        let removed = self.groups.remove(id);
+        let group = self.placed(removed)?;
+        self.add_users(&group.shares, -1);
         Ok(())
     }
 
     /// Members, as they were given, and maximal size of a group.
     pub fn get_group(&self, id: u32) -> Option<(Vec<GroupMember>, u32)> {
-        self.groups
-            .by_id(id)
-            .map(|g| (g.members.clone(), g.max_size))
+        let group = self.groups.by_id(id)?;
+        Some((group.members.clone(), group.max_size))
     }
 
     /// The word of an entry that points to a member.
-    pub(crate) fn member_word(&self, id: u32) -> Result<ActionWord, ControlError> {
-        self.members
-            .place(id)
-            .map(ActionWord::member)
-            .ok_or_else(|| self.no_member(id))
+    pub(crate) fn member_word(&self, id: u32) -> ControlResult<ActionWord> {
+        self.placed(self.members.place(id).map(ActionWord::member))
     }
 
     /// The word of an entry that points to a group.
-    pub(crate) fn group_word(&self, id: u32) -> Result<ActionWord, ControlError> {
-        self.groups
-            .place(id)
-            .map(ActionWord::group)
-            .ok_or_else(|| self.no_group(id))
+    pub(crate) fn group_word(&self, id: u32) -> ControlResult<ActionWord> {
+        self.placed(self.groups.place(id).map(ActionWord::group))
     }
 
     /// The ids behind places: `Ok` of a member, `Err` of a group.
@@ -349,19 +307,16 @@ impl Profile {
 
     /// An entry now points to this (`1`) or does no longer (`-1`).
     pub(crate) fn use_word(&mut self, word: ActionWord, change: i32) {
-        let users = match word.callee() {
-            Callee::Action(_) => return,
-            Callee::Member(place) => self.members.get_mut(place).map(|m| &mut m.users),
-            Callee::Group(place) => self.groups.get_mut(place).map(|g| &mut g.users),
-        };
-        if let Some(users) = users {
-            *users = users.wrapping_add_signed(change);
+        match word.callee() {
+            Callee::Action(_) => {}
+            Callee::Member(place) => self.members.count_users(place, change),
+            Callee::Group(place) => self.groups.count_users(place, change),
         }
     }
 
     fn add_users(&mut self, shares: &[(u64, u32)], change: i32) {
         for &(_, place) in shares {
-            self.use_word(ActionWord::member(place), change);
+            self.members.count_users(place, change);
         }
     }
 
@@ -370,49 +325,41 @@ impl Profile {
         id: u32,
         members: &[GroupMember],
         max_size: u32,
-    ) -> Result<Vec<(u64, u32)>, ControlError> {
-        let invalid =
-            |text: String| self.error(ErrorKind::InvalidArgument, format!("group {id}: {text}"));
-        let mut weights = Vec::with_capacity(members.len());
-        for member in members {
-            let place = self.members.place(member.member).ok_or_else(|| {
-                self.error(
-                    ErrorKind::NotFound,
-                    format!("group {id}: there is no member {}", member.member),
-                )
-            })?;
-            if member.weight == 0 {
-                return Err(invalid(format!(
-                    "member {} has weight 0; a weight is at least 1",
-                    member.member
-                )));
+    ) -> ControlResult<Vec<(u64, u32)>> {
+        let shares = || {
+            let mut weights = Vec::with_capacity(members.len());
+            for &GroupMember { member, weight } in members {
+                let place = self.members.place(member)?;
+                if weight == 0 {
+                    let text = format!("member {member} has weight 0; a weight is at least 1");
+                    return Err(ControlError::invalid(text));
+                }
+                weights.push((place, weight));
             }
-            weights.push((place, member.weight));
-        }
-        weights.sort_unstable();
-        if let Some(pair) = weights.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            let twice = self.members.get(pair[0].0).map_or(0, |m| m.id);
-            return Err(invalid(format!("member {twice} is listed twice")));
-        }
-        let mut sum = 0u64;
-        let shares: Vec<(u64, u32)> = weights
-            .into_iter()
-            .map(|(place, weight)| {
+            weights.sort_unstable();
+            if let Some(pair) = weights.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+                let twice = self.members.get(pair[0].0).map_or(0, |m| m.id);
+                let text = format!("member {twice} is listed twice");
+                return Err(ControlError::invalid(text));
+            }
+            let mut sum = 0u64;
+            let share = |(place, weight)| {
                 sum += u64::from(weight);
                 (sum, place)
-            })
-            .collect();
-        if max_size > 0 && sum > u64::from(max_size) {
-            return Err(self.error(
-                ErrorKind::ResourceExhausted,
-                format!("group {id}: the weights sum up to {sum}; its maximal size is {max_size}"),
-            ));
-        }
-        Ok(shares)
+            };
+            let shares = weights.into_iter().map(share).collect();
+            if max_size > 0 && sum > u64::from(max_size) {
+                let text = format!("the weights sum up to {sum}; its maximal size is {max_size}");
+                return Err(ControlError::new(ErrorKind::ResourceExhausted, text));
+            }
+            Ok(shares)
+        };
+        let shares: ControlResult<_> = shares();
+        self.placed(shares.map_err(|error| error.at(format_args!("group {id}"))))
     }
 
-    /// The action that a member calls.
-    fn check_member(&self, id: u32, call: &ActionCall) -> ControlResult<ActionId> {
+    /// What a member calls.
+    fn check_member(&self, id: u32, call: &ActionCall) -> ControlResult<ActionCall> {
         let (schema, actions) = (self.schema(), &self.program.actions);
         // Each table that shares the profile has its own copy of an action: any of them may be named.
         let same = |&a: &ActionId| {
@@ -421,24 +368,15 @@ impl Profile {
         };
         let action = schema.actions.iter().find_map(same);
         let action = action.unwrap_or(call.action);
-        let call = ActionCall {
-            action,
-            args: call.args.clone(),
-        };
+        let args = call.args.clone();
+        let call = ActionCall { action, args };
         let place = format_args!("action profile {}: member {id}", schema.name);
         check_call(&schema.actions, actions, &call, place)?;
-        Ok(action)
+        Ok(call)
     }
 
-    fn no_member(&self, id: u32) -> ControlError {
-        self.error(ErrorKind::NotFound, format!("there is no member {id}"))
-    }
-
-    fn no_group(&self, id: u32) -> ControlError {
-        self.error(ErrorKind::NotFound, format!("there is no group {id}"))
-    }
-
-    fn error(&self, kind: ErrorKind, text: String) -> ControlError {
-        ControlError::new(kind, text).at(format_args!("action profile {}", self.schema().name))
+    /// A result whose error names this profile.
+    fn placed<T>(&self, result: ControlResult<T>) -> ControlResult<T> {
+        result.map_err(|error| error.at(format_args!("action profile {}", self.schema().name)))
     }
 }

@@ -3,7 +3,7 @@
 
 use super::call::ActionWord;
 use crate::entry::Nanos;
-use crate::huge;
+use crate::memory::ask_for_huge_pages;
 
 /// No record.
 pub const NONE: u32 = u32::MAX;
@@ -15,15 +15,6 @@ const RESERVED: usize = 1 << 20;
 /// Index of an entry in its table; may be used again after the entry is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EntryIndex(pub u32);
-
-/// An entry for as long as it lives: the index with its generation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct EntryHandle {
-    /// Where it is.
-    pub index: EntryIndex,
-    /// Which of the entries that were at this index.
-    pub generation: u32,
-}
 
 /// Eight words that lie in one cache line.
 #[derive(Clone, Copy)]
@@ -105,8 +96,7 @@ fn aligned(words: usize) -> usize {
 pub struct Cold {
     pub cookie: u64,
     pub idle_timeout: Nanos,
-    pub generation: u32,
-    /// Serial number of its alarm in `Ageing`.
+    /// Serial number of its alarm in `Ageing`; goes on in the next entry here.
     pub alarm: u32,
     /// Which tuple (mask) the entry belongs to; the length of its prefix.
     pub tuple: u32,
@@ -147,7 +137,6 @@ impl Records {
         if let Some(at) = self.free.pop() {
             let cold = &mut self.cold[at as usize];
             *cold = Cold {
-                generation: cold.generation,
                 alarm: cold.alarm,
                 live: true,
                 ..Cold::default()
@@ -163,7 +152,7 @@ impl Records {
             self.lines
                 .reserve_exact((more * self.layout.stride).div_ceil(WORDS));
             self.cold.reserve_exact(more);
-            huge::ask(&mut self.lines);
+            ask_for_huge_pages(&mut self.lines);
         }
         let lines = ((at + 1) * self.layout.stride).div_ceil(WORDS);
         self.lines.resize(lines, Line([0; WORDS]));
@@ -176,26 +165,12 @@ impl Records {
 
     /// Gives a record back; its handle is stale from now on.
     pub fn remove(&mut self, at: u32) {
-        let cold = &mut self.cold[at as usize];
-        cold.live = false;
-        cold.generation = cold.generation.wrapping_add(1);
+        self.cold[at as usize].live = false;
         self.free.push(at);
     }
 
     pub fn is_live(&self, at: u32) -> bool {
         self.cold.get(at as usize).is_some_and(|c| c.live)
-    }
-
-    pub fn handle(&self, at: u32) -> EntryHandle {
-        EntryHandle {
-            index: EntryIndex(at),
-            generation: self.cold[at as usize].generation,
-        }
-    }
-
-    pub fn resolve(&self, handle: EntryHandle) -> Option<u32> {
-        let at = handle.index.0;
-        (self.is_live(at) && self.cold[at as usize].generation == handle.generation).then_some(at)
     }
 
     #[inline(always)]

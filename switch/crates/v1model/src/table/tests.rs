@@ -6,7 +6,7 @@ mod errors;
 mod model;
 mod scale;
 
-use super::records::EntryHandle;
+use super::records::EntryIndex;
 use super::*;
 use crate::bits::Bits;
 use crate::entry::{ActionCall, Entry, EntryKey, KeyMatch};
@@ -98,7 +98,7 @@ impl Fixture {
         Fixture { table }
     }
 
-    pub fn insert(&mut self, e: &Entry, now: u64) -> Result<EntryHandle, ControlError> {
+    pub fn insert(&mut self, e: &Entry, now: u64) -> Result<EntryIndex, ControlError> {
         let EntryAction::Direct(call) = &e.action else {
             panic!("a direct table")
         };

@@ -5,8 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::hash::Seeds;
-use super::hash_index::HashIndex;
+use super::hash_index::{HashIndex, Seeds};
 use super::key::Key;
 use super::prune::{Prune, TUPLES};
 use super::records::{Records, NONE};

@@ -128,7 +128,8 @@ impl Recorder {
         }
         let table = &state.tables[index];
         let found = table.peek(&key);
-        let entry = found.and_then(|at| table.get_at(at));
+        let profile = schema.profile.map(|id| &state.profiles[id.index()]);
+        let entry = found.and_then(|at| table.get_at(at, profile));
         let mut at = 0;
         let mut shown = Vec::new();
         for field in &schema.keys {
@@ -136,10 +137,10 @@ impl Recorder {
             at += limbs_for(field.width);
         }
         let packets = match (&schema.direct_counter, &entry) {
-            (Some(_), Some(entry)) => Some(entry.stats.packets),
+            (Some(_), Some((_, stats))) => Some(stats.packets),
             _ => None,
         };
-        let entry = entry.map(|e| crate::table::show_key(&schema.keys, &e.key));
+        let entry = entry.map(|(e, _)| crate::table::show_key(&schema.keys, &e.key));
         self.undo.push(Undo::Table(index, table.touched(found)));
         if let Some(selector) = code.selector {
             self.save_hash(scene, usize::from(selector));

@@ -21,7 +21,7 @@ fn told(f: &mut Fixture, now: u64) -> Vec<u64> {
     let mut at = Vec::new();
     f.table.expired(now, |i| at.push(i));
     at.iter()
-        .map(|&i| f.table.get_at(i).unwrap().cookie)
+        .map(|&i| f.table.get_at(i, None).unwrap().0.cookie)
         .collect()
 }
 

@@ -2,9 +2,9 @@
 //! What is refused, with which kind and which words, and that nothing changes then.
 
 use super::*;
-use crate::table::records::EntryHandle;
+use crate::table::records::EntryIndex;
 
-fn kind_and_text(result: Result<EntryHandle, ControlError>) -> (ErrorKind, String) {
+fn kind_and_text(result: Result<EntryIndex, ControlError>) -> (ErrorKind, String) {
     let e = result.unwrap_err();
     (e.kind, e.message)
 }
@@ -369,9 +369,9 @@ fn scan_tells_each_living_entry_once_whatever_happens_between_pieces() {
     let mut round = 0;
     while let Some(at) = cursor {
         let mut piece = Vec::new();
-        cursor = f.table.scan(at, 10, |s| piece.push(s.cookie));
+        cursor = f.table.scan(at, 10, None, &mut piece);
         assert!(piece.len() <= 10);
-        seen.extend(piece);
+        seen.extend(piece.into_iter().map(|(entry, _)| entry.cookie));
         f.table.delete(&e((round * 10 + 5) % 100).key).unwrap();
         f.insert(&e(1000 + round), 0).unwrap();
         round += 1;

@@ -152,7 +152,7 @@ fn run(kinds: &[(MatchKind, u32)], ops: &[(u8, [u64; 4], i32)]) -> Result<(), Te
                 };
                 prop_assert_eq!(result.as_ref().map(|_| ()).map_err(|e| e.kind), expected);
                 if let Ok(handle) = result {
-                    naive.entries.push((handle.index.0, e));
+                    naive.entries.push((handle.0, e));
                 }
             }
             2 => {
@@ -195,20 +195,20 @@ fn run(kinds: &[(MatchKind, u32)], ops: &[(u8, [u64; 4], i32)]) -> Result<(), Te
     let mut read = Vec::new();
     let mut cursor = Some(0);
     while let Some(at) = cursor {
-        cursor = f
-            .table
-            .scan(at, 7, |s| read.push((s.key, s.cookie, s.args[0])));
+        cursor = f.table.scan(at, 7, None, &mut read);
     }
+    let read: Vec<_> = read.into_iter().map(|(entry, _)| entry).collect();
     let mut written: Vec<_> = naive
         .entries
         .iter()
-        .map(|(at, e)| (*at, (e.key.clone(), e.cookie, e.cookie)))
+        .map(|(at, e)| (*at, e.clone()))
         .collect();
     written.sort_by_key(|(at, _)| *at);
     let written: Vec<_> = written.into_iter().map(|(_, e)| e).collect();
     prop_assert_eq!(read, written);
     for (_, e) in &naive.entries {
-        prop_assert_eq!(f.table.get(&e.key).map(|s| s.cookie), Some(e.cookie));
+        let found = f.table.get(&e.key, None);
+        prop_assert_eq!(found.map(|(entry, _)| entry.cookie), Some(e.cookie));
     }
     Ok(())
 }
