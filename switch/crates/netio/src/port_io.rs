@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An interface of a switch's port or of a link's end: its receiving ring, and whether it is there and up.
 
-use device::{Device, DropReason};
-
 use crate::socket::{Interface, InterfaceError, RingOptions, RxCounters, RxRing};
 
 /// Which interface is which port, as `-i 1@s1-eth1` says.
@@ -25,8 +23,6 @@ pub enum Change {
 
 /// An interface that may go away and come back.
 pub struct PortIo {
-    /// By which number its owner knows it.
-    pub port: u32,
     name: String,
     /// None: no frames are read here.
     options: Option<RingOptions>,
@@ -38,30 +34,28 @@ pub struct PortIo {
     down_events: u64,
     /// Counts of rings that are closed.
     past: RxCounters,
-    /// Those of them that the device knows of.
-    reported: RxCounters,
+    /// Those that `take_losses` has told.
+    told: RxCounters,
 }
 
 impl PortIo {
     /// An interface with a ring; `options` None: only whether it is there and up is of interest.
     ///
     /// # Errors
-    /// [`InterfaceError`], as when there is no such interface.
+    /// [`InterfaceError`], as when a right is missing.
     pub fn open(
-        binding: &PortBinding,
+        interface: Interface,
         options: Option<RingOptions>,
     ) -> Result<PortIo, InterfaceError> {
-        let interface = Interface::find(&binding.interface)?;
         let ring = options.map(|options| RxRing::open(&interface, options));
         Ok(PortIo {
-            port: binding.port,
-            name: binding.interface.clone(),
+            name: interface.name.clone(),
             options,
             ring: ring.transpose()?,
             interface: Some(interface),
             down_events: 0,
             past: RxCounters::default(),
-            reported: RxCounters::default(),
+            told: RxCounters::default(),
         })
     }
 
@@ -131,6 +125,9 @@ impl PortIo {
     fn close(&mut self) {
         if let Some(mut ring) = self.ring.take() {
             self.past = sum(self.past, ring.counters());
+            ring.take_error(); // a poller would tell of it until the socket is closed
+                               // To close a packet socket takes the kernel tens of milliseconds. Without a thread it is closed here.
+            let _ = std::thread::Builder::new().spawn(move || drop(ring));
         }
     }
 
@@ -140,22 +137,15 @@ impl PortIo {
         sum(self.past, ring)
     }
 
-    /// Tells `device` of the frames that were lost at reception since the last call; asks the kernel.
-    pub fn report_losses(&mut self, device: &mut Device) {
-        let (now, reported) = (self.losses(), self.reported);
-        for (reason, lost) in [
-            (DropReason::RingFull, now.ring_full - reported.ring_full),
-            (DropReason::Truncated, now.truncated - reported.truncated),
-            (
-                DropReason::Unsegmented,
-                now.unsegmented - reported.unsegmented,
-            ),
-        ] {
-            if lost > 0 {
-                device.count_reception_losses(self.port, reason, lost);
-            }
+    /// Those since the last call.
+    pub fn take_losses(&mut self) -> RxCounters {
+        let now = self.losses();
+        let told = std::mem::replace(&mut self.told, now);
+        RxCounters {
+            ring_full: now.ring_full - told.ring_full,
+            truncated: now.truncated - told.truncated,
+            unsegmented: now.unsegmented - told.unsegmented,
         }
-        self.reported = now;
     }
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! All links and switches of a topology, and the frames on their way: no I/O, the clock is an argument.
 //!
-//! Interfaces have numbers. A frame that comes in at one goes into the link that begins there; what comes out of a link
-//! that ends at an interface is a [`Departure`]. Between two switches a frame never leaves the process.
+//! Interfaces have numbers. A frame that comes in at one goes into the link or the switch's port that begins there; what
+//! comes out at one is a [`Departure`]. Between two switches a frame never leaves the process.
 
 use crate::lateness::Lateness;
 use device::{Device, Nanos};
 use fabric::{Actor, Fabric, FrameId, Outlet, Sink, Switch, Wire};
+use netio::tx_batch::Departure;
+use std::collections::VecDeque;
 use traffic::calendar::EntityId;
 use traffic::link::{Link, LinkOptionError, LinkOptions, LinkStreams, SpikeBlocks};
 
@@ -17,6 +19,10 @@ pub const DIRECTIONS: [&str; 2] = ["a_to_b", "b_to_a"];
 const FRAMES_AT_START: usize = 1024;
 /// Frames for which memory is there from the start.
 const FRAMES_READY: usize = 4096;
+/// Events that one frame may bring about before all else gets its turn: frames may go round for ever.
+const EVENTS_A_TURN: usize = 4096;
+/// Frames that leave a direction at one instant before the other directions of that instant have their turn.
+const EXITS_A_TURN: usize = 64;
 /// Of a frame that no link carries.
 const NO_WIRE: u32 = u32::MAX;
 
@@ -43,24 +49,13 @@ pub struct LinkPlan<'a> {
     pub options: &'a [LinkOptions; 2],
 }
 
-/// A frame to be sent now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Departure {
-    /// Where it leaves.
-    pub interface: u32,
-    wire: u32,
-    frame: FrameId,
-}
+/// Where frames go that leave the network, and the clock by which they are late.
+pub trait Outbox {
+    /// Now.
+    fn now(&self) -> Nanos;
 
-/// Why [`Network::advance`] returned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// Nothing more is due.
-    Done,
-    /// There is no room for more departures.
-    Full,
-    /// It has done as many events as it may.
-    Busy,
+    /// A frame leaves; who keeps it copies it.
+    fn push(&mut self, departure: Departure, frame: &[u8]);
 }
 
 /// What is counted at a direction beside its link.
@@ -86,6 +81,8 @@ pub struct Network {
     entrances: Vec<Entrance>,
     /// Where the ports of the switches lead: index of the switch, the port, where.
     plugs: Vec<(u32, u32, Outlet)>,
+    /// The switches whose frames are parsed and not handled yet, a place for each frame, in order of arrival.
+    ahead: VecDeque<u32>,
     now: Nanos,
 }
 
@@ -102,7 +99,11 @@ impl Network {
     ) -> Result<Network, LinkOptionError> {
         let mut fabric = Fabric::default();
         fabric.frames.max = frames_max;
-        fabric.frames.reserve(frames_max.min(FRAMES_READY));
+        let ready = match links {
+            [] => EXITS_A_TURN,
+            _ => FRAMES_READY,
+        };
+        fabric.frames.reserve(frames_max.min(ready));
         let entity = |index| fabric.add_actor(Actor::Switch(index as u32));
         let mut network = Network {
             entities: (0..switches).map(entity).collect(),
@@ -112,6 +113,7 @@ impl Network {
             counts: Vec::with_capacity(2 * links.len()),
             entrances: Vec::new(),
             plugs: Vec::new(),
+            ahead: VecDeque::new(),
             now: 0,
         };
         for plan in links {
@@ -162,51 +164,109 @@ impl Network {
 
     // ---- frames -------------------------------------------------------------------------------------------
 
-    /// A frame has come in at an interface at the instant `arrival`; call `advance(arrival)` before.
+    /// A frame has come in at an interface at the instant `arrival`: does all that is due until then, and then what the frame
+    /// brings about. Where it pays, frames are parsed before those that came before them are handled, so call `catch_up`
+    /// behind the last one.
+    ///
+    /// # Returns
+    /// False: more is due than one turn may do, and all else is to have its turn.
     #[inline]
-    pub fn offer(&mut self, interface: usize, arrival: Nanos, bytes: &[u8]) {
-        match self.entrances.get(interface) {
-            Some(&Entrance::Wire(wire)) => {
+    pub fn offer(
+        &mut self,
+        interface: usize,
+        arrival: Nanos,
+        bytes: &[u8],
+        out: &mut impl Outbox,
+    ) -> bool {
+        let entrance = self.entrances.get(interface).copied().unwrap_or_default();
+        let mut in_time = true;
+        if let Entrance::Port { index, port } = entrance {
+            loop {
+                let Some(switch) = &mut self.switches[index as usize] else {
+                    break;
+                };
+                if !switch.device.ahead_pays() {
+                    break;
+                }
+                if switch.device.parse_ahead(arrival, port, bytes) {
+                    self.ahead.push_back(index);
+                    return in_time;
+                }
+                in_time &= self.handle_first(out);
+            }
+        }
+        in_time &= self.catch_up(out) & self.advance(arrival, out);
+        match entrance {
+            Entrance::Wire(wire) => {
                 let frame = self.fabric.frames.copy_of(bytes);
                 self.fabric.transmit(arrival, wire, frame);
             }
-            Some(&Entrance::Port { index, port }) => {
+            Entrance::Port { index, port } => {
                 if let Some(switch) = &mut self.switches[index as usize] {
-                    switch.receive_bytes(arrival, port, bytes, &mut self.fabric);
+                    let receive =
+                        |device: &mut Device, _: &mut _| device.receive(arrival, port, bytes);
+                    switch.receive_with(arrival, &mut self.fabric, receive);
                 }
             }
-            _ => {}
+            Entrance::Nowhere => {}
         }
+        in_time
     }
 
-    /// Does all that is due until `until`, each at its instant, as long as `out` has room for the frames that are to be
-    /// sent. The caller gives each departure back by [`Network::sent`].
-    ///
-    /// # Arguments
-    /// * `clock` - now by the clock: how late the frames are.
-    /// * `events` - how many may be done; what is left of them.
-    pub fn advance(
-        &mut self,
-        until: Nanos,
-        clock: Nanos,
-        events: &mut usize,
-        out: &mut Vec<Departure>,
-    ) -> Progress {
-        loop {
-            if !self.take_leaving(out) {
-                return Progress::Full;
+    /// Handles the frames that are parsed and not handled yet; as `offer`.
+    pub fn catch_up(&mut self, out: &mut impl Outbox) -> bool {
+        for &index in &self.ahead {
+            if let Some(switch) = &mut self.switches[index as usize] {
+                switch.device.warm_ahead();
             }
-            let Some((at, entity)) = self.fabric.calendar.peek().filter(|one| one.0 <= until)
-            else {
-                break;
+        }
+        let mut in_time = true;
+        while !self.ahead.is_empty() {
+            in_time &= self.handle_first(out);
+        }
+        in_time
+    }
+
+    /// Handles the first of them, and what is due before it.
+    fn handle_first(&mut self, out: &mut impl Outbox) -> bool {
+        let index = self.ahead.pop_front().unwrap_or_default() as usize;
+        let first = self.switches[index].as_ref();
+        let Some(arrival) = first.and_then(|switch| switch.device.next_ahead()) else {
+            return true;
+        };
+        let in_time = self.advance(arrival, out);
+        if let Some(switch) = &mut self.switches[index] {
+            let receive = |device: &mut Device, _: &mut _| device.receive_next();
+            switch.receive_with(arrival, &mut self.fabric, receive);
+        }
+        in_time
+    }
+
+    /// Does all that is due until `until`, each at its instant; as `offer`.
+    #[inline]
+    pub fn advance(&mut self, until: Nanos, out: &mut impl Outbox) -> bool {
+        let mut left = EVENTS_A_TURN;
+        loop {
+            while let Some((interface, frame)) = self.fabric.leaving.pop_front() {
+                let wire = NO_WIRE;
+                out.push(
+                    Departure { interface, wire },
+                    self.fabric.frames.get(frame).as_ref(),
+                );
+                self.fabric.frames.release(frame);
+            }
+            let due = self.fabric.calendar.peek();
+            let Some((at, entity)) = due.filter(|due| due.0 <= until) else {
+                self.now = self.now.max(until);
+                return true;
             };
-            let Some(left) = events.checked_sub(1) else {
-                return Progress::Busy;
-            };
-            *events = left;
+            if left == 0 {
+                return false;
+            }
+            left -= 1;
             self.now = self.now.max(at);
             match self.fabric.actors[entity as usize] {
-                Actor::Wire(wire) => self.deliver(wire, clock, out),
+                Actor::Wire(wire) => self.deliver(wire, out),
                 Actor::Switch(index) => {
                     if let Some(switch) = &mut self.switches[index as usize] {
                         switch.act(self.now, &mut self.fabric);
@@ -215,54 +275,31 @@ impl Network {
                 _ => self.fabric.calendar.set(entity, None),
             }
         }
-        self.now = self.now.max(until);
-        Progress::Done
-    }
-
-    /// Takes over what switches have sent to interfaces; false: `out` is full.
-    #[inline]
-    fn take_leaving(&mut self, out: &mut Vec<Departure>) -> bool {
-        while out.len() < out.capacity() {
-            let Some((interface, frame)) = self.fabric.leaving.pop_front() else {
-                return true;
-            };
-            out.push(Departure {
-                interface,
-                wire: NO_WIRE,
-                frame,
-            });
-        }
-        false
     }
 
     /// Hands over what has left a wire.
     #[inline]
-    fn deliver(&mut self, number: u32, clock: Nanos, out: &mut Vec<Departure>) {
-        let Wire { to, entity, .. } = self.fabric.wires[number as usize];
-        while out.len() < out.capacity() {
-            let link = &mut self.fabric.wires[number as usize].link;
+    fn deliver(&mut self, wire: u32, out: &mut impl Outbox) {
+        let Wire { to, entity, .. } = self.fabric.wires[wire as usize];
+        for _ in 0..EXITS_A_TURN {
+            let link = &mut self.fabric.wires[wire as usize].link;
             let Some(exit) = link.poll(self.now) else {
                 break;
             };
             if exit.dropped.is_none() {
-                let counts = &mut self.counts[number as usize];
-                counts.lateness.add(clock.saturating_sub(exit.at));
+                let counts = &mut self.counts[wire as usize];
+                counts.lateness.add(out.now().saturating_sub(exit.at));
                 if let Sink::Interface(interface) = to {
-                    out.push(Departure {
-                        interface,
-                        wire: number,
-                        frame: exit.item,
-                    });
-                    continue;
-                }
-                if !self.hand_over(to, exit.item) {
-                    self.counts[number as usize].dropped_unsent += 1;
+                    let frame = self.fabric.frames.get(exit.item);
+                    out.push(Departure { interface, wire }, frame.as_ref());
+                } else if !self.hand_over(to, exit.item) {
+                    self.counts[wire as usize].dropped_unsent += 1;
                 }
             }
             self.fabric.frames.release(exit.item);
         }
         // What is still due comes behind the others of that instant: no direction can keep them waiting.
-        let next = self.fabric.wires[number as usize].link.next_event();
+        let next = self.fabric.wires[wire as usize].link.next_event();
         self.fabric.calendar.set_after_action(entity, next);
     }
 
@@ -281,29 +318,14 @@ impl Network {
         }
     }
 
-    /// The bytes of a departure.
-    #[inline]
-    pub fn frame(&self, departure: Departure) -> &[u8] {
-        self.fabric.frames.get(departure.frame).as_ref()
-    }
-
-    /// Takes the memory of a departure back; `failed`: it could not be sent.
-    #[inline]
-    pub fn sent(&mut self, departure: Departure, failed: bool) {
-        if failed {
-            self.count_failure(departure);
-        }
-        self.fabric.frames.release(departure.frame);
-    }
-
+    /// A frame of so many bytes that left could not be sent.
     #[cold]
-    fn count_failure(&mut self, departure: Departure) {
+    pub fn count_failure(&mut self, departure: Departure, bytes: u64) {
         if let Some(counts) = self.counts.get_mut(departure.wire as usize) {
             counts.dropped_unsent += 1;
             return;
         }
         // No link is behind the port: the frame did not leave the switch.
-        let bytes = self.frame(departure).len() as u64;
         let entrance = self.entrances.get(departure.interface as usize);
         if let Some(&Entrance::Port { index, port }) = entrance {
             if let Some(device) = self.device(index as usize) {
@@ -387,13 +409,6 @@ impl Network {
     /// The switches that are there.
     pub fn devices(&self) -> impl Iterator<Item = &Device> {
         self.switches.iter().flatten().map(|one| &one.device)
-    }
-
-    /// A link begins at the port.
-    pub fn is_plugged(&self, index: u32, port: u32) -> bool {
-        self.plugs
-            .iter()
-            .any(|plug| (plug.0, plug.1) == (index, port))
     }
 
     /// A link begins at the interface; else it is a switch's port.
