@@ -199,11 +199,12 @@ pub fn run(network: Option<&NetworkOptions>, alone: Options) -> Result<(), Failu
     if let Err(error) = open_files::raise_limit() {
         tracing::warn!("the limit of open files stays as it is: {error}");
     }
+    let process = network.map_or(&alone.process, |network| &network.process);
+    let process = process.clone();
     let (names, options, links) = match network {
         Some(network) => read(network).map_err(start)?,
         None => (vec!["switch".to_owned()], vec![alone], Vec::new()),
     };
-    let process = network.map_or(&options[0].process, |network| &network.process);
     let plan = |(name, options): (&String, &Options)| SwitchPlan {
         name: name.clone(),
         ports: options.interface.clone(),
@@ -248,7 +249,7 @@ pub fn run(network: Option<&NetworkOptions>, alone: Options) -> Result<(), Failu
         over: network.is_none().then_some(over_in),
         network: handle.clone(),
         names,
-        options: options.clone(),
+        options,
     });
     for (index, name) in switches.names.iter().enumerate() {
         switches.start(index).map_err(|e| match network {

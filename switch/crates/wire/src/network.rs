@@ -46,7 +46,7 @@ pub struct LinkPlan<'a> {
     /// The ends a and b.
     pub ends: [Sink; 2],
     /// Settings of a_to_b and of b_to_a.
-    pub options: &'a [LinkOptions; 2],
+    pub options: [&'a LinkOptions; 2],
 }
 
 /// Where frames go that leave the network, and the clock by which they are late.

@@ -97,13 +97,15 @@ impl Setup<'_> {
         let mut plans = Vec::with_capacity(self.links.len());
         for link in self.links {
             let of = |e: String| format!("link \"{}\": {e}", link.name);
-            let [a, b] = &link.ends;
-            let sinks = [found.end(a).map_err(of)?, found.end(b).map_err(of)?];
+            let sinks = [
+                found.end(&link.a).map_err(of)?,
+                found.end(&link.b).map_err(of)?,
+            ];
             ends.extend(sinks.map(|(_, interface)| interface));
             plans.push(LinkPlan {
                 name: &link.name,
                 ends: sinks.map(|(sink, _)| sink),
-                options: &link.options,
+                options: [&link.a_to_b, &link.b_to_a],
             });
         }
         // Ports that are at no link lead to their interfaces.
@@ -187,7 +189,7 @@ impl Found<'_> {
     /// Where an end is, and which interface stands for it.
     fn end(&mut self, end: &End) -> Result<(Sink, usize), String> {
         match end {
-            End::Interface(name) => {
+            End::Interface { interface: name } => {
                 let number = self.interface(name)?;
                 self.interfaces[number].has_frames = true;
                 Ok((Sink::Interface(number as u32), number))

@@ -8,7 +8,6 @@ mod outbox;
 use counting::allocations;
 use fabric::Sink;
 use outbox::{offer, take, Left};
-use traffic::link::LinkOptions;
 use wire::config::parse;
 use wire::network::{LinkPlan, Network};
 
@@ -17,12 +16,12 @@ fn network(links: usize, settings: &str, frames: usize) -> Network {
     let text = format!(
         r#"{{"links": [{{"name": "l", "a": {{"interface": "x"}}, "b": {{"interface": "y"}}, "a_to_b": {settings}, "b_to_a": {settings}}}]}}"#
     );
-    let options: [LinkOptions; 2] = parse(&text).unwrap().links.remove(0).options;
+    let link = parse(&text).unwrap().links.remove(0);
     let names: Vec<String> = (0..links).map(|i| format!("l{i}")).collect();
     let plan = |(i, name): (u32, _)| LinkPlan {
         name,
         ends: [Sink::Interface(2 * i), Sink::Interface(2 * i + 1)],
-        options: &options,
+        options: [&link.a_to_b, &link.b_to_a],
     };
     let plans: Vec<LinkPlan<'_>> = (0..)
         .zip(names.iter().map(String::as_str))

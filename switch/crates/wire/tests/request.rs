@@ -35,7 +35,7 @@ fn network() -> Network {
     let plan = |(i, link): (u32, &'static LinkConfig)| LinkPlan {
         name: &link.name,
         ends: [Sink::Interface(2 * i), Sink::Interface(2 * i + 1)],
-        options: &link.options,
+        options: [&link.a_to_b, &link.b_to_a],
     };
     let plans: Vec<LinkPlan<'_>> = (0..).zip(links).map(plan).collect();
     Network::new(&plans, 0, 1, 8).unwrap()

@@ -44,7 +44,7 @@ fn network(frames: usize) -> Network {
     let link = LinkPlan {
         name: "s0-s1",
         ends: [0, 1].map(|index| Sink::Switch { index, port: 1 }),
-        options: &[options.clone(), options],
+        options: [&options, &options],
     };
     let mut network = Network::new(&[link], 2, 1, frames).unwrap();
     for index in 0..2 {
