@@ -4,7 +4,7 @@
 
 use netio::clock::{monotonic_now, sleep_until, ClockPair};
 use netio::moderation::Moderation;
-use netio::poll::{Interest, Poller};
+use netio::poll::Poller;
 use netio::socket::{Interface, RingOptions, RxRing, TxSocket};
 use netio::tx_batch::{Departure, TxBatch};
 use std::error::Error;
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut rings = Vec::new();
     for (number, interface) in interfaces.iter().enumerate() {
         let ring = RxRing::open(interface, RingOptions::default())?;
-        poller.add(ring.as_fd(), number as u64, Interest::Read)?;
+        poller.add(ring.as_fd(), number as u64)?;
         tx.bind(number, interface.index);
         rings.push(ring);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the kernel says of an Ethernet interface: its address, its speed, and the frames that its hardware found damaged.
 
-use crate::link_state::{request, socket};
+use crate::link_state::{ask, index_of};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -44,19 +44,9 @@ pub fn ethernet(interface: &str) -> Ethernet {
 
 /// None for an interface of another kind than Ethernet.
 fn mac(interface: &str) -> io::Result<Option<[u8; 6]>> {
-    let (socket, mut request) = (socket()?, request(interface)?);
-    // SAFETY: the call fills the address of the request, which is read after it.
-    let address = unsafe {
-        if libc::ioctl(
-            socket.as_raw_fd(),
-            libc::SIOCGIFHWADDR as _,
-            &raw mut request,
-        ) != 0
-        {
-            return Err(io::Error::last_os_error());
-        }
-        request.ifr_ifru.ifru_hwaddr
-    };
+    let answer = ask(interface, libc::SIOCGIFHWADDR, |_| ())?;
+    // SAFETY: the call has filled the address.
+    let address = unsafe { answer.ifr_ifru.ifru_hwaddr };
     let mac = std::array::from_fn(|i| address.sa_data[i] as u8);
     Ok((address.sa_family == libc::ARPHRD_ETHER).then_some(mac))
 }
@@ -88,13 +78,10 @@ fn settings(interface: &str) -> io::Result<Settings> {
         cmd: GET_SETTINGS,
         ..Settings::default()
     };
-    let (socket, mut request) = (socket()?, request(interface)?);
-    request.ifr_ifru.ifru_data = (&raw mut settings).cast();
-    // SAFETY: the call fills the settings that the request points to, which live until after it.
-    match unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) } {
-        0 => Ok(settings),
-        _ => Err(io::Error::last_os_error()),
-    }
+    ask(interface, libc::SIOCETHTOOL, |request| {
+        request.ifr_ifru.ifru_data = (&raw mut settings).cast();
+    })?;
+    Ok(settings)
 }
 
 /// `struct if_stats_msg` of linux/if_link.h behind its header.
@@ -110,17 +97,16 @@ struct Ask {
 
 /// Asked by netlink: `/sys/class/net` is that of the namespace in which it was mounted.
 fn fcs_errors(interface: &str) -> io::Result<u64> {
-    let name = std::ffi::CString::new(interface)?;
-    // SAFETY: plain system calls; the name ends with NUL, lengths are those of the buffers, and all-zero is a valid
-    // nlmsghdr and sockaddr_nl; the descriptor is owned from here on.
+    let index = index_of(interface)?;
+    // SAFETY: plain system calls; lengths are those of the buffers, and all-zero is a valid nlmsghdr and sockaddr_nl; the
+    // descriptor is owned from here on.
     let (n, buffer) = unsafe {
-        let index = libc::if_nametoindex(name.as_ptr());
         let fd = libc::socket(
             libc::AF_NETLINK,
             libc::SOCK_RAW | libc::SOCK_CLOEXEC,
             libc::NETLINK_ROUTE,
         );
-        if index == 0 || fd < 0 {
+        if fd < 0 {
             return Err(io::Error::last_os_error());
         }
         let fd = OwnedFd::from_raw_fd(fd);
@@ -128,7 +114,7 @@ fn fcs_errors(interface: &str) -> io::Result<u64> {
         ask.header.nlmsg_len = size_of::<Ask>() as u32;
         ask.header.nlmsg_type = libc::RTM_GETSTATS;
         ask.header.nlmsg_flags = libc::NLM_F_REQUEST as u16;
-        (ask.index, ask.filter) = (index, 1);
+        (ask.index, ask.filter) = (index as u32, 1);
         let mut buffer = [0u64; 128];
         libc::send(fd.as_raw_fd(), (&raw const ask).cast(), size_of::<Ask>(), 0);
         let n = libc::recv(

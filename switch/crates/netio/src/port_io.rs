@@ -125,8 +125,8 @@ impl PortIo {
     fn close(&mut self) {
         if let Some(mut ring) = self.ring.take() {
             self.past = sum(self.past, ring.counters());
-            ring.take_error(); // a poller would tell of it until the socket is closed
-                               // To close a packet socket takes the kernel tens of milliseconds. Without a thread it is closed here.
+            ring.clear_error(); // a poller would tell of it until the socket is closed
+                                // To close a packet socket takes the kernel tens of milliseconds. Without a thread it is closed here.
             let _ = std::thread::Builder::new().spawn(move || drop(ring));
         }
     }

@@ -7,7 +7,7 @@ use crate::serve::{make_device, serve, Failure, Prepared};
 use crate::{control, ready, stats_log};
 use clap::Parser;
 use netio::open_files;
-use netio::own_socket::{self, refusal, Removal};
+use netio::own_socket::{self, reply, Removal};
 use netio::thread::Scheduling;
 use serde_json::{json, Value};
 use std::io;
@@ -177,19 +177,16 @@ impl Switches {
                     json!({"name": name, "running": runs})
                 });
                 let states: Value = states.collect();
-                return json!({"ok": true, "switches": states, "threads": self.threads});
+                Ok(json!({"switches": states, "threads": self.threads}))
             }
-            Some("start_switch") => index().and_then(|index| self.start(index)),
+            Some("start_switch") => index().and_then(|index| self.start(index).map(|()| json!({}))),
             Some("stop_switch") => index().and_then(|index| {
-                let stopped = self.stop(index).map(drop);
+                let stopped = self.stop(index).map(|_| json!({}));
                 stopped.ok_or_else(|| format!("switch {name} does not run"))
             }),
             _ => return self.network.answer(line),
         };
-        match done {
-            Ok(()) => json!({"ok": true}),
-            Err(error) => refusal(&error),
-        }
+        reply(done)
     }
 }
 

@@ -4,7 +4,7 @@
 
 use clap::Parser;
 use netio::clock::{monotonic_now, ClockPair, Nanos};
-use netio::poll::{Interest, Poller};
+use netio::poll::Poller;
 use netio::socket::{Interface, RingOptions, RxRing, TxSocket, TX_BATCH};
 use netio::thread;
 use serde_json::json;
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut ring = RxRing::open(&to, RingOptions { frames: 16_384 })?;
     let mut tx = TxSocket::open()?;
     let mut poller = Poller::new()?;
-    poller.add(ring.as_fd(), 0, Interest::Read)?;
+    poller.add(ring.as_fd(), 0)?;
     thread::no_timer_slack();
     // A probe that is not scheduled between its clock and its send would blame the link.
     thread::schedule_realtime()?;

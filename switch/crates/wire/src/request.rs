@@ -4,7 +4,8 @@
 
 use crate::config::read_settings;
 use crate::network::{Network, DIRECTIONS};
-use netio::own_socket::refusal;
+use netio::own_socket::reply;
+use netio::socket::RxCounters;
 use serde::Serialize;
 use serde_json::{json, Map, Value};
 use traffic::link::{keys, LinkOptionError, Range, SpikeBlocks, Unit};
@@ -27,29 +28,17 @@ pub struct PortReport {
     pub present: bool,
     /// How often the interface went down or away.
     pub down_events: u64,
-    /// Frames lost before they reached the link, by reason.
-    #[serde(rename = "dropped_ring_full")]
-    pub ring_full: u64,
-    #[serde(rename = "dropped_truncated")]
-    pub truncated: u64,
-    #[serde(rename = "dropped_unsegmented")]
-    pub unsegmented: u64,
+    /// Frames lost before they reached the link.
+    #[serde(flatten)]
+    pub losses: RxCounters,
 }
 
-/// What is at the ends of the links: `2 * link`, plus 1 for end b.
-pub trait Ports {
-    fn report(&mut self, port: usize) -> PortReport;
-}
+/// Tells what is at an end of a link: `2 * link`, plus 1 for end b.
+pub type Ports<'a> = &'a mut dyn FnMut(usize) -> PortReport;
 
 /// Answers one line.
-pub fn handle(line: &str, now: Nanos, network: &mut Network, ports: &mut dyn Ports) -> Value {
-    match answer(line, now, network, ports) {
-        Ok(mut fields) => {
-            fields.shift_insert(0, "ok".to_owned(), json!(true));
-            Value::Object(fields)
-        }
-        Err(error) => refusal(&error),
-    }
+pub fn handle(line: &str, now: Nanos, network: &mut Network, ports: Ports<'_>) -> Value {
+    reply(answer(line, now, network, ports))
 }
 
 type Fields = Map<String, Value>;
@@ -58,7 +47,7 @@ fn answer(
     line: &str,
     now: Nanos,
     network: &mut Network,
-    ports: &mut dyn Ports,
+    ports: Ports<'_>,
 ) -> Result<Fields, String> {
     let request: Value = serde_json::from_str(line).map_err(|e| format!("not valid JSON: {e}"))?;
     let Value::Object(mut request) = request else {
@@ -153,17 +142,11 @@ fn nothing_left(request: &Fields, allowed: &str) -> Result<(), String> {
 }
 
 /// What was counted at a link; or its settings in the form of `links.json`, and what is under way.
-fn report(
-    now: Nanos,
-    network: &Network,
-    link: usize,
-    ports: &mut dyn Ports,
-    counts: bool,
-) -> Value {
+fn report(now: Nanos, network: &Network, link: usize, ports: Ports<'_>, counts: bool) -> Value {
     let mut fields = Fields::new();
     fields.insert("name".to_owned(), json!(network.names()[link]));
     for (i, end) in ["a", "b"].into_iter().enumerate() {
-        let report = ports.report(2 * link + i);
+        let report = ports(2 * link + i);
         let shown = match counts {
             true => json!(report),
             false => json!({"interface": report.interface}),

@@ -5,15 +5,15 @@
 //! wake-up makes frames leave late but bends neither rates nor queue lengths.
 
 use crate::network::{Network, Outbox};
-use crate::request::{self, PortReport, Ports};
+use crate::request::{self, PortReport};
 use crate::setup::LoopOptions;
 use crate::wakeup::{SpinBudget, WakeupLatency};
 use device::{Calls, Device, DeviceHandle, DropReason, Event};
 use netio::clock::{monotonic_now, sleep_until, ClockPair, Nanos};
 use netio::link_watch::LinkWatch;
 use netio::moderation::Moderation;
-use netio::own_socket::refusal;
-use netio::poll::{Interest, Poller};
+use netio::own_socket::reply;
+use netio::poll::Poller;
 use netio::rest::Rest;
 use netio::tx_batch::{Departure, TxBatch};
 use netio::wake::WakeFd;
@@ -170,32 +170,24 @@ impl NetworkHandle {
     pub fn answer(&self, line: &str) -> Value {
         let line = line.to_owned();
         let answer = self.call(move |it| {
-            let ends = &mut Ends(&it.ends, &mut it.interfaces);
-            request::handle(&line, monotonic_now(), &mut it.network, ends)
+            let (ends, interfaces) = (&it.ends, &mut it.interfaces);
+            let ports = &mut |end: usize| {
+                let io = &mut interfaces[ends[end]].io;
+                PortReport {
+                    interface: io.name().to_owned(),
+                    present: io.is_present(),
+                    down_events: io.down_events(),
+                    losses: io.losses(),
+                }
+            };
+            request::handle(&line, monotonic_now(), &mut it.network, ports)
         });
-        answer.unwrap_or_else(|| refusal("the wire has stopped"))
+        answer.unwrap_or_else(|| reply(Err::<(), _>("the wire has stopped".to_owned())))
     }
 
     /// Ends the loop.
     pub fn end(&self) {
         let _ = self.call(|it| it.has_ended = true);
-    }
-}
-
-struct Ends<'a>(&'a [usize], &'a mut [Attached]);
-
-impl Ports for Ends<'_> {
-    fn report(&mut self, end: usize) -> PortReport {
-        let io = &mut self.1[self.0[end]].io;
-        let losses = io.losses();
-        PortReport {
-            interface: io.name().to_owned(),
-            present: io.is_present(),
-            down_events: io.down_events(),
-            ring_full: losses.ring_full,
-            truncated: losses.truncated,
-            unsegmented: losses.unsegmented,
-        }
     }
 }
 
@@ -214,11 +206,11 @@ impl Loop {
     ) -> io::Result<(Loop, NetworkHandle)> {
         let (poller, links) = (Poller::new()?, LinkWatch::open()?);
         let wake = Arc::new(WakeFd::new()?);
-        poller.add(wake.as_fd(), WAKE_TOKEN, Interest::Read)?;
-        poller.add(links.as_fd(), LINK_TOKEN, Interest::Read)?;
+        poller.add(wake.as_fd(), WAKE_TOKEN)?;
+        poller.add(links.as_fd(), LINK_TOKEN)?;
         for (number, Attached { io, .. }) in interfaces.iter().enumerate() {
             if let Some(ring) = &io.ring {
-                poller.add(ring.as_fd(), number as u64, Interest::Read)?;
+                poller.add(ring.as_fd(), number as u64)?;
             }
             tx.bind(number, io.index());
         }
@@ -344,7 +336,7 @@ impl Loop {
                 LINK_TOKEN => links_changed = true,
                 number if one.error => {
                     if let Some(ring) = &self.interfaces[number as usize].io.ring {
-                        ring.take_error();
+                        ring.clear_error();
                     }
                     links_changed = true;
                 }
@@ -515,7 +507,7 @@ impl Loop {
             }
             if let (Change::Reopened, Some(ring)) = (io.refresh(), &io.ring) {
                 let token = number as u64;
-                self.poller.add(ring.as_fd(), token, Interest::Read)?;
+                self.poller.add(ring.as_fd(), token)?;
             }
             self.tx.0.bind(number, io.index());
             self.tell_port(number);

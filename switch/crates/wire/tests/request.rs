@@ -4,24 +4,24 @@
 mod outbox;
 
 use fabric::Sink;
+use netio::socket::RxCounters;
 use outbox::{offer, take};
 use serde_json::{json, Value};
 use wire::config::{parse, LinkConfig};
 use wire::network::{LinkPlan, Network};
-use wire::request::{handle, PortReport, Ports};
+use wire::request::{handle, PortReport};
 
 const MS: u64 = 1_000_000;
 
-struct Fake;
-
-impl Ports for Fake {
-    fn report(&mut self, port: usize) -> PortReport {
-        PortReport {
-            interface: format!("w{port}"),
-            present: true,
+fn report(port: usize) -> PortReport {
+    PortReport {
+        interface: format!("w{port}"),
+        present: true,
+        losses: RxCounters {
             ring_full: 3,
-            ..PortReport::default()
-        }
+            ..RxCounters::default()
+        },
+        ..PortReport::default()
     }
 }
 
@@ -42,7 +42,7 @@ fn network() -> Network {
 }
 
 fn ask(network: &mut Network, now: u64, request: Value) -> Value {
-    handle(&request.to_string(), now, network, &mut Fake)
+    handle(&request.to_string(), now, network, &mut report)
 }
 
 fn error(network: &mut Network, request: Value) -> String {
@@ -171,7 +171,7 @@ fn mistakes_are_told_with_what_is_allowed() {
 
 #[test]
 fn text_that_is_no_json_is_told_with_its_place() {
-    let answer = handle("{\"op\"", 0, &mut network(), &mut Fake);
+    let answer = handle("{\"op\"", 0, &mut network(), &mut report);
     assert_eq!(
         answer["error"],
         json!("not valid JSON: EOF while parsing an object at line 1 column 5")

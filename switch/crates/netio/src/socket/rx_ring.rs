@@ -13,6 +13,7 @@ use super::{
     complete_checksum, link_address, packet_socket, set_option, Interface, InterfaceError,
 };
 use crate::clock::{ClockPair, Nanos};
+use serde::Serialize;
 use std::io;
 use std::mem::{offset_of, size_of};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -43,13 +44,16 @@ impl Default for RingOptions {
 }
 
 /// Frames that never reached the caller, by reason. All counts are since the ring was opened.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct RxCounters {
     /// The ring was full.
+    #[serde(rename = "dropped_ring_full")]
     pub ring_full: u64,
     /// Longer than the interface's MTU at opening time.
+    #[serde(rename = "dropped_truncated")]
     pub truncated: u64,
     /// Segmentation left to the device: offloads are on where they must be off.
+    #[serde(rename = "dropped_unsegmented")]
     pub unsegmented: u64,
 }
 
@@ -316,21 +320,9 @@ impl RxRing {
         self.counters
     }
 
-    /// The pending error of the socket, cleared by this: ENETDOWN when the interface went down or away.
-    pub fn take_error(&self) -> Option<io::Error> {
-        let mut code: libc::c_int = 0;
-        let mut len = size_of::<libc::c_int>() as libc::socklen_t;
-        // SAFETY: plain getsockopt into an int.
-        let rc = unsafe {
-            libc::getsockopt(
-                self.fd.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_ERROR,
-                (&raw mut code).cast(),
-                &mut len,
-            )
-        };
-        (rc == 0 && code != 0).then(|| io::Error::from_raw_os_error(code))
+    /// Clears the pending error of the socket: ENETDOWN when the interface went down or away.
+    pub fn clear_error(&self) {
+        let _ = rustix::net::sockopt::socket_error(&self.fd);
     }
 }
 
