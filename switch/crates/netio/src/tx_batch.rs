@@ -5,7 +5,7 @@
 use std::io;
 
 use crate::send_thread::SendThread;
-use crate::socket::{TxError, TxSocket, TX_BATCH};
+use crate::socket::{TxSocket, TX_BATCH};
 
 /// Where a frame leaves, and what its owner knows it by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Batch {
     /// Sends the frames; without a socket, all fail. What failed stays until it is taken.
     pub(crate) fn send(&mut self, socket: Option<&mut TxSocket>) {
         let (frames, bytes, failures) = (&self.frames, &self.bytes, &mut self.failed);
-        let mut failed = |i: usize| {
+        let failed = |i: usize| {
             let frame: &Frame = &frames[i];
             failures.push((frame.departure, (frame.end - frame.start) as u64));
         };
@@ -53,7 +53,7 @@ impl Batch {
                     let frame: &Frame = &frames[i];
                     (frame.index, &bytes[frame.start..frame.end])
                 };
-                socket.send(frames.len(), frame, |i, _: TxError| failed(i));
+                socket.send(frames.len(), frame, failed);
             }
             None => (0..frames.len()).for_each(failed),
         }

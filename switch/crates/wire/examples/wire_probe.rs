@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             for frame in &mut frames[..batch] {
                 frame[HEADER_LEN..HEADER_LEN + 8].copy_from_slice(&monotonic_now().to_be_bytes());
             }
-            sent += tx.send(batch, |i| (from.index, &frames[i]), |_, _| {}) as u64;
+            sent += tx.send(batch, |i| (from.index, &frames[i]), |_| {}) as u64;
         }
         let wait = match interval {
             0 if now < end => 0,
@@ -119,7 +119,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "sent": sent, "received": received, "received_pps": received as f64 / span,
             "delay_error_us_min": error_us(0.0), "delay_error_us_p50": error_us(0.5),
             "delay_error_us_p99": error_us(0.99), "delay_error_us_max": error_us(1.0),
-            "ring_full": ring.counters().ring_full,
+            "ring_full": ring.take_counters().ring_full,
         })
     );
     Ok(())

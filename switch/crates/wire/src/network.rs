@@ -10,7 +10,7 @@ use fabric::{Actor, Fabric, FrameId, Outlet, Sink, Switch, Wire};
 use netio::tx_batch::Departure;
 use std::collections::VecDeque;
 use traffic::calendar::EntityId;
-use traffic::link::{Link, LinkOptionError, LinkOptions, LinkStreams, SpikeBlocks};
+use traffic::link::{Link, LinkOptionError, LinkOptions, LinkStreams};
 
 /// Names of the directions, as in `links.json` and on the control socket.
 pub const DIRECTIONS: [&str; 2] = ["a_to_b", "b_to_a"];
@@ -38,15 +38,6 @@ enum Entrance {
         index: u32,
         port: u32,
     },
-}
-
-/// A link between two ends.
-pub struct LinkPlan<'a> {
-    pub name: &'a str,
-    /// The ends a and b.
-    pub ends: [Sink; 2],
-    /// Settings of a_to_b and of b_to_a.
-    pub options: [&'a LinkOptions; 2],
 }
 
 /// Where frames go that leave the network, and the clock by which they are late.
@@ -83,43 +74,62 @@ pub struct Network {
     plugs: Vec<(u32, u32, Outlet)>,
     /// The switches whose frames are parsed and not handled yet, a place for each frame, in order of arrival.
     ahead: VecDeque<u32>,
+    seed: u64,
     now: Nanos,
 }
 
 impl Network {
-    /// Links, and room for switches that come later; all chance comes from `seed` and the links' names.
-    ///
-    /// # Errors
-    /// An option out of range, which a checked configuration does not have.
-    pub fn new(
-        links: &[LinkPlan<'_>],
-        switches: usize,
-        seed: u64,
-        frames_max: usize,
-    ) -> Result<Network, LinkOptionError> {
+    /// Room for switches that come later, and for so many frames on all links together; all chance comes from `seed` and the
+    /// links' names.
+    pub fn new(switches: usize, seed: u64, frames_max: usize) -> Network {
         let mut fabric = Fabric::default();
         fabric.frames.max = frames_max;
-        let ready = match links {
-            [] => EXITS_A_TURN,
-            _ => FRAMES_READY,
-        };
-        fabric.frames.reserve(frames_max.min(ready));
+        fabric.frames.reserve(EXITS_A_TURN);
         let entity = |index| fabric.add_actor(Actor::Switch(index as u32));
-        let mut network = Network {
+        Network {
             entities: (0..switches).map(entity).collect(),
             fabric,
             switches: (0..switches).map(|_| None).collect(),
-            names: links.iter().map(|link| link.name.to_owned()).collect(),
-            counts: Vec::with_capacity(2 * links.len()),
+            names: Vec::new(),
+            counts: Vec::new(),
             entrances: Vec::new(),
             plugs: Vec::new(),
             ahead: VecDeque::new(),
+            seed,
             now: 0,
-        };
-        for plan in links {
-            network.add_link(plan, seed)?;
         }
-        Ok(network)
+    }
+
+    /// Adds a link between the ends a and b.
+    ///
+    /// # Arguments
+    /// * `options` - settings of a_to_b and of b_to_a.
+    ///
+    /// # Errors
+    /// An option out of range, which a checked configuration does not have.
+    pub fn add_link(
+        &mut self,
+        name: &str,
+        ends: [Sink; 2],
+        options: [&LinkOptions; 2],
+    ) -> Result<(), LinkOptionError> {
+        if self.names.is_empty() {
+            let frames = &mut self.fabric.frames;
+            frames.reserve(frames.max.min(FRAMES_READY));
+        }
+        self.names.push(name.to_owned());
+        for (direction, of) in DIRECTIONS.into_iter().enumerate() {
+            let streams = LinkStreams::new(self.seed, &format!("{name}/{of}"));
+            let link = Link::new(options[direction].clone(), streams, FRAMES_AT_START)?;
+            let wire = self.fabric.add_wire(link, ends[1 - direction]);
+            self.counts.push(Counts::default());
+            match ends[direction] {
+                Sink::Interface(number) => self.enter(number, Entrance::Wire(wire)),
+                Sink::Switch { index, port } => self.plugs.push((index, port, Outlet::Wire(wire))),
+                Sink::Host(_) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Binds an interface to a switch's port, without a link between.
@@ -133,26 +143,6 @@ impl Network {
         let len = self.entrances.len().max(number + 1);
         self.entrances.resize(len, Entrance::Nowhere);
         self.entrances[number] = entrance;
-    }
-
-    fn add_link(&mut self, plan: &LinkPlan<'_>, seed: u64) -> Result<(), LinkOptionError> {
-        for (direction, name) in DIRECTIONS.into_iter().enumerate() {
-            let streams = LinkStreams::new(seed, &format!("{}/{name}", plan.name));
-            let options = plan.options[direction].clone();
-            let link = Link::new(options, streams, FRAMES_AT_START)?;
-            self.add_wire(link, plan.ends[direction], plan.ends[1 - direction]);
-        }
-        Ok(())
-    }
-
-    fn add_wire(&mut self, link: Link<FrameId>, from: Sink, to: Sink) {
-        let wire = self.fabric.add_wire(link, to);
-        self.counts.push(Counts::default());
-        match from {
-            Sink::Interface(number) => self.enter(number, Entrance::Wire(wire)),
-            Sink::Switch { index, port } => self.plugs.push((index, port, Outlet::Wire(wire))),
-            Sink::Host(_) => {}
-        }
     }
 
     /// The links begin at `now`: so do their traces.
@@ -181,10 +171,7 @@ impl Network {
         let entrance = self.entrances.get(interface).copied().unwrap_or_default();
         let mut in_time = true;
         if let Entrance::Port { index, port } = entrance {
-            loop {
-                let Some(switch) = &mut self.switches[index as usize] else {
-                    break;
-                };
+            while let Some(switch) = &mut self.switches[index as usize] {
                 if !switch.device.ahead_pays() {
                     break;
                 }
@@ -340,6 +327,12 @@ impl Network {
         self.fabric.calendar.peek().map(|(at, _)| at)
     }
 
+    /// Never more frames under way than so many.
+    pub fn limit_frames(&mut self, most: usize) {
+        let frames = &mut self.fabric.frames;
+        frames.max = frames.max.min(most);
+    }
+
     /// Frames under way, and the most that may be.
     pub fn frames(&self) -> (usize, usize) {
         (self.fabric.frames.in_use(), self.fabric.frames.max)
@@ -356,33 +349,15 @@ impl Network {
         (&self.fabric.wires[direction], &self.counts[direction])
     }
 
-    fn change<R>(&mut self, direction: usize, change: impl FnOnce(&mut Link<FrameId>) -> R) -> R {
+    /// Changes a direction.
+    pub fn change<R>(
+        &mut self,
+        direction: usize,
+        change: impl FnOnce(&mut Link<FrameId>) -> R,
+    ) -> R {
         let result = change(&mut self.fabric.wires[direction].link);
         self.fabric.refresh_wire(direction as u32);
         result
-    }
-
-    /// Changes settings of a direction from `now` on.
-    ///
-    /// # Errors
-    /// The first option that is out of range; then nothing has changed.
-    pub fn set(
-        &mut self,
-        now: Nanos,
-        direction: usize,
-        options: LinkOptions,
-    ) -> Result<(), LinkOptionError> {
-        self.change(direction, |link| link.set(now, options))
-    }
-
-    /// Holds a direction's deliveries for `duration`, or blocks its line.
-    pub fn spike(&mut self, now: Nanos, direction: usize, duration: Nanos, blocks: SpikeBlocks) {
-        self.change(direction, |link| link.spike(now, duration, blocks));
-    }
-
-    /// Drops all that enters a direction for `duration`.
-    pub fn outage(&mut self, now: Nanos, direction: usize, duration: Nanos) {
-        self.change(direction, |link| link.outage(now, duration));
     }
 
     // ---- switches -----------------------------------------------------------------------------------------

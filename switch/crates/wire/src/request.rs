@@ -55,9 +55,10 @@ fn answer(
     };
     let op = take_word(&mut request, "op", &OPERATIONS)?;
     let op = op.ok_or_else(|| missing("op") + "; allowed: " + &OPERATIONS.join(", "))?;
+    let op = OPERATIONS[op];
     let link = take_word(&mut request, "link", network.names())?;
     let mut fields = Fields::new();
-    if let op @ ("get" | "stats") = OPERATIONS[op] {
+    if let "get" | "stats" = op {
         nothing_left(&request, "op, link")?;
         let links = link.map_or(0..network.names().len(), |link| link..link + 1);
         let report = |link| report(now, network, link, ports, op == "stats");
@@ -76,7 +77,7 @@ fn answer(
         _ => 0..2,
     };
     let directions = directions.map(|direction| 2 * link + direction);
-    if OPERATIONS[op] == "set" {
+    if op == "set" {
         if request.is_empty() {
             let allowed = keys(Unit::Us).join(", ");
             return Err(format!("nothing to set; allowed: {allowed}"));
@@ -90,27 +91,35 @@ fn answer(
         let changed: Result<Vec<_>, _> = changed.collect();
         for (direction, options) in changed.map_err(|e: LinkOptionError| e.to_string())? {
             let shown = Value::Object(options.show(Unit::Us));
-            let set = network.set(now, direction, options);
+            let set = network.change(direction, |link| link.set(now, options));
             set.map_err(|e| e.to_string())?;
             fields.insert(DIRECTIONS[direction % 2].to_owned(), shown);
         }
         return Ok(fields);
     }
-    let duration = request.shift_remove("duration_us");
-    let duration = duration.ok_or_else(|| missing("duration_us"))?;
-    let us = DURATION_US.read(&duration);
+    let us = request.shift_remove("duration_us");
+    let us = DURATION_US.read(&us.ok_or_else(|| missing("duration_us"))?);
     let duration = (us.map_err(|e| format!("duration_us: {e}"))? * 1e3).round() as Nanos;
-    if OPERATIONS[op] == "spike" {
-        let blocks = match take_word(&mut request, "blocks", &["delivery", "line"])? {
-            Some(1) => SpikeBlocks::Line,
-            _ => SpikeBlocks::Delivery,
-        };
-        nothing_left(&request, "op, link, direction, duration_us, blocks")?;
-        directions.for_each(|direction| network.spike(now, direction, duration, blocks));
-    } else {
-        nothing_left(&request, "op, link, direction, duration_us")?;
-        directions.for_each(|direction| network.outage(now, direction, duration));
-    }
+    let (blocks, allowed) = match op {
+        "spike" => {
+            let blocks = match take_word(&mut request, "blocks", &["delivery", "line"])? {
+                Some(1) => SpikeBlocks::Line,
+                _ => SpikeBlocks::Delivery,
+            };
+            (Some(blocks), ", blocks")
+        }
+        _ => (None, ""),
+    };
+    nothing_left(
+        &request,
+        &format!("op, link, direction, duration_us{allowed}"),
+    )?;
+    directions.for_each(|direction| {
+        network.change(direction, |link| match blocks {
+            Some(blocks) => link.spike(now, duration, blocks),
+            None => link.outage(now, duration),
+        });
+    });
     Ok(fields)
 }
 

@@ -46,6 +46,8 @@ const EVENT_RETRY: Nanos = 1_000_000;
 /// An interface, and what it is to the network.
 pub(crate) struct Attached {
     pub io: PortIo,
+    /// Frames come and go here.
+    pub has_frames: bool,
     /// The switch's port that is up as long as it is: index of the switch, and the port.
     pub port: Option<(usize, u32)>,
 }
@@ -517,7 +519,7 @@ impl Loop {
 
     /// Tells the switch's port behind an interface whether it is up.
     fn tell_port(&mut self, number: usize) {
-        let Attached { io, port } = &self.interfaces[number];
+        let Attached { io, port, .. } = &self.interfaces[number];
         let Some((index, port)) = *port else {
             return;
         };

@@ -2,10 +2,10 @@
 //! From a configuration to the loop: interfaces opened, links made, ports bound.
 
 use crate::config::{End, LinkConfig};
-use crate::network::{LinkPlan, Network};
+use crate::network::Network;
 use crate::run::{Attached, Loop, NetworkHandle};
 use fabric::Sink;
-use netio::socket::{Interface, RingOptions, TxSocket};
+use netio::socket::{RingOptions, TxSocket};
 use netio::thread::Scheduling;
 use netio::tx_batch::TxBatch;
 use netio::{PortBinding, PortIo};
@@ -89,46 +89,39 @@ impl Setup<'_> {
     /// One sentence that says what is wrong.
     pub fn open(&self) -> Result<(Loop, NetworkHandle), String> {
         let switches = self.switches;
+        let mut network = Network::new(switches.len(), self.seed, self.frames);
         let mut found = Found {
             switches,
             interfaces: Vec::new(),
         };
         let mut ends = Vec::with_capacity(2 * self.links.len());
-        let mut plans = Vec::with_capacity(self.links.len());
         for link in self.links {
             let of = |e: String| format!("link \"{}\": {e}", link.name);
-            let sinks = [
-                found.end(&link.a).map_err(of)?,
-                found.end(&link.b).map_err(of)?,
-            ];
-            ends.extend(sinks.map(|(_, interface)| interface));
-            plans.push(LinkPlan {
-                name: &link.name,
-                ends: sinks.map(|(sink, _)| sink),
-                options: [&link.a_to_b, &link.b_to_a],
-            });
+            let sinks = [found.end(&link.a), found.end(&link.b)];
+            let [(a, end_a), (b, end_b)] = match sinks {
+                [Ok(a), Ok(b)] => [a, b],
+                [Err(e), _] | [_, Err(e)] => return Err(of(e)),
+            };
+            ends.extend([end_a, end_b]);
+            let added = network.add_link(&link.name, [a, b], [&link.a_to_b, &link.b_to_a]);
+            added.map_err(|e| of(e.to_string()))?;
         }
         // Ports that are at no link lead to their interfaces.
-        let mut bound = Vec::new();
         for (index, switch) in switches.iter().enumerate() {
             for PortBinding { port, interface } in &switch.ports {
                 let number = found.interface(interface)?;
                 let one = &mut found.interfaces[number];
                 if one.port.is_none() {
                     (one.has_frames, one.port) = (true, Some((index, *port)));
-                    bound.push((number as u32, index as u32, *port));
+                    network.bind(number as u32, index as u32, *port);
                 }
             }
         }
-        let mtu = found.interfaces.iter().map(|one| one.interface.mtu).max();
+        let mut interfaces = found.interfaces;
+        let mtu = interfaces.iter().map(|one| one.io.mtu()).max();
         let slot_len = mtu.unwrap_or(0) as usize + LINK_HEADER_MAX;
-        let frames = self.frames.min(FRAME_BYTES_MAX / slot_len);
-        let network = Network::new(&plans, switches.len(), self.seed, frames);
-        let mut network = network.map_err(|e| e.to_string())?;
-        for (number, index, port) in bound {
-            network.bind(number, index, port);
-        }
-        let rings = found.interfaces.iter().filter(|one| one.has_frames).count();
+        network.limit_frames(FRAME_BYTES_MAX / slot_len);
+        let rings = interfaces.iter().filter(|one| one.has_frames).count();
         let share = RING_BYTES_TOTAL / slot_len.next_power_of_two() / rings.max(1);
         let ring = RingOptions {
             frames: match self.options.ring_frames {
@@ -143,14 +136,10 @@ impl Setup<'_> {
         let sockets = sockets.map_err(|e| {
             format!("opening a packet socket (interfaces need root, or a user and network namespace: unshare -rn) failed: {e}")
         })?;
-        let tx = TxBatch::new(sockets, found.interfaces.len());
-        let interfaces = found.interfaces.into_iter().map(|one| {
-            let io = PortIo::open(one.interface, one.has_frames.then_some(ring));
-            let port = one.port;
-            io.map(|io| Attached { io, port })
-                .map_err(|e| e.to_string())
-        });
-        let interfaces = interfaces.collect::<Result<_, _>>()?;
+        let tx = TxBatch::new(sockets, interfaces.len());
+        for one in interfaces.iter_mut().filter(|one| one.has_frames) {
+            one.io.open(ring).map_err(|e| e.to_string())?;
+        }
         Loop::new(network, interfaces, ends, tx, self.options, switches.len())
             .map_err(|e| format!("epoll, eventfd or netlink: {e}"))
     }
@@ -159,27 +148,18 @@ impl Setup<'_> {
 /// The interfaces that were found, by their numbers.
 struct Found<'a> {
     switches: &'a [SwitchPlan],
-    interfaces: Vec<FoundInterface>,
-}
-
-struct FoundInterface {
-    interface: Interface,
-    has_frames: bool,
-    port: Option<(usize, u32)>,
+    interfaces: Vec<Attached>,
 }
 
 impl Found<'_> {
     /// The number of an interface.
     fn interface(&mut self, name: &str) -> Result<usize, String> {
-        let known = self
-            .interfaces
-            .iter()
-            .position(|one| one.interface.name == name);
+        let known = self.interfaces.iter().position(|one| one.io.name() == name);
         if let Some(number) = known {
             return Ok(number);
         }
-        self.interfaces.push(FoundInterface {
-            interface: Interface::find(name).map_err(|e| e.to_string())?,
+        self.interfaces.push(Attached {
+            io: PortIo::find(name).map_err(|e| e.to_string())?,
             has_frames: false,
             port: None,
         });

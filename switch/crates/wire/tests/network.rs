@@ -9,7 +9,7 @@ use counting::allocations;
 use fabric::Sink;
 use outbox::{offer, take, Left};
 use wire::config::parse;
-use wire::network::{LinkPlan, Network};
+use wire::network::Network;
 
 /// Links between interfaces: link `i` from `2 * i` to the next.
 fn network(links: usize, settings: &str, frames: usize) -> Network {
@@ -17,17 +17,13 @@ fn network(links: usize, settings: &str, frames: usize) -> Network {
         r#"{{"links": [{{"name": "l", "a": {{"interface": "x"}}, "b": {{"interface": "y"}}, "a_to_b": {settings}, "b_to_a": {settings}}}]}}"#
     );
     let link = parse(&text).unwrap().links.remove(0);
-    let names: Vec<String> = (0..links).map(|i| format!("l{i}")).collect();
-    let plan = |(i, name): (u32, _)| LinkPlan {
-        name,
-        ends: [Sink::Interface(2 * i), Sink::Interface(2 * i + 1)],
-        options: [&link.a_to_b, &link.b_to_a],
-    };
-    let plans: Vec<LinkPlan<'_>> = (0..)
-        .zip(names.iter().map(String::as_str))
-        .map(plan)
-        .collect();
-    Network::new(&plans, 0, 1, frames).unwrap()
+    let mut network = Network::new(0, 1, frames);
+    for i in 0..links as u32 {
+        let ends = [2 * i, 2 * i + 1].map(Sink::Interface);
+        let options = [&link.a_to_b, &link.b_to_a];
+        network.add_link(&format!("l{i}"), ends, options).unwrap();
+    }
+    network
 }
 
 #[test]

@@ -7,8 +7,8 @@ use fabric::Sink;
 use netio::socket::RxCounters;
 use outbox::{offer, take};
 use serde_json::{json, Value};
-use wire::config::{parse, LinkConfig};
-use wire::network::{LinkPlan, Network};
+use wire::config::parse;
+use wire::network::Network;
 use wire::request::{handle, PortReport};
 
 const MS: u64 = 1_000_000;
@@ -31,14 +31,13 @@ fn network() -> Network {
                       {"name": "s2-h1", "a": {"interface": "w2"}, "b": {"interface": "w3"}}]}"#,
     )
     .unwrap();
-    let links: &'static [LinkConfig] = links.links.leak();
-    let plan = |(i, link): (u32, &'static LinkConfig)| LinkPlan {
-        name: &link.name,
-        ends: [Sink::Interface(2 * i), Sink::Interface(2 * i + 1)],
-        options: [&link.a_to_b, &link.b_to_a],
-    };
-    let plans: Vec<LinkPlan<'_>> = (0..).zip(links).map(plan).collect();
-    Network::new(&plans, 0, 1, 8).unwrap()
+    let mut network = Network::new(0, 1, 8);
+    for (i, link) in (0..).zip(&links.links) {
+        let ends = [2 * i, 2 * i + 1].map(Sink::Interface);
+        let options = [&link.a_to_b, &link.b_to_a];
+        network.add_link(&link.name, ends, options).unwrap();
+    }
+    network
 }
 
 fn ask(network: &mut Network, now: u64, request: Value) -> Value {

@@ -14,7 +14,7 @@ use fabric::Sink;
 use outbox::{offer, take};
 use traffic::link::LinkOptions;
 use v1model::Pipeline;
-use wire::network::{LinkPlan, Network};
+use wire::network::Network;
 
 const OPS: &[u8] = include_bytes!("../../device/tests/p4/ops.json");
 const MS: u64 = 1_000_000;
@@ -41,12 +41,9 @@ fn network(frames: usize) -> Network {
         delay_ns: MS,
         ..LinkOptions::default()
     };
-    let link = LinkPlan {
-        name: "s0-s1",
-        ends: [0, 1].map(|index| Sink::Switch { index, port: 1 }),
-        options: [&options, &options],
-    };
-    let mut network = Network::new(&[link], 2, 1, frames).unwrap();
+    let mut network = Network::new(2, 1, frames);
+    let ends = [0, 1].map(|index| Sink::Switch { index, port: 1 });
+    network.add_link("s0-s1", ends, [&options; 2]).unwrap();
     for index in 0..2 {
         network.bind(index, index, 0);
         network.start(index as usize, "s", device());

@@ -14,7 +14,7 @@ mod tx;
 pub use checksum::complete_checksum;
 pub use interface::{Interface, InterfaceError};
 pub use rx_ring::{RingOptions, RxCounters, RxFrame, RxRing};
-pub use tx::{TxError, TxSocket, TX_BATCH};
+pub use tx::{TxSocket, TX_BATCH};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use std::io;
