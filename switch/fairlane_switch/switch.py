@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Literal, TypeVar
 
 from fairlane_switch.port_control import PortSettings
 from fairlane_switch.process import READY, STOP_TIMEOUT_S, Service, find_binary, start_process
+
+_Running = TypeVar("_Running", bound="Running")
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,8 @@ class SwitchOptions:
     """Least severe messages on standard error: error, warn, info, debug or trace."""
     spin_us: int = 0
     """Look instead of sleep for so long around a frame or a departure: shorter delays, for up to a whole processor."""
-    send_threads: int = 0
-    """Threads that send frames, each for a share of the ports; 0: the packet thread sends too."""
+    send_threads: int | Literal["auto"] = 0
+    """Threads that send frames, each for a share of the ports; 0: the packet thread sends too; auto: one where there are 3 processors."""
     ring_frames: int = 2048
     """Frames that the kernel keeps for each interface while the switch is busy."""
     seed: int | None = None
@@ -83,24 +86,37 @@ class SwitchOptions:
 
 
 @dataclass(frozen=True)
-class Switch:
-    """A running switch. A context manager: leaving it stops the switch."""
+class Running:
+    """A running `fairlane-switch`. A context manager: leaving it stops the process."""
 
     process: Service
     """The process: pid and start time for the run state, what it said."""
-    grpc: str
-    """Address that its P4Runtime server listens on."""
-    options: SwitchOptions
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> int:
         """Stop it; returns its exit code, 0 when all was well."""
         return self.process.stop(timeout_s)
 
-    def __enter__(self) -> Switch:
+    def __enter__(self: _Running) -> _Running:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+@dataclass(frozen=True)
+class Switch(Running):
+    """A running switch."""
+
+    grpc: str
+    """Address that its P4Runtime server listens on."""
+    options: SwitchOptions
+
+
+def start_in_namespace(arguments: Sequence[str], netns: str | None, timeout_s: float) -> Service:
+    """Start `fairlane-switch` in a network namespace (None: in this one), ready when this returns; raises as `start_switch` does."""
+    prefix = ["ip", "netns", "exec", netns] if netns else []
+    command = [find_binary("fairlane-switch"), *arguments]
+    return start_process(command, timeout_s=timeout_s, prefix=prefix)
 
 
 def start_switch(options: SwitchOptions, *, netns: str | None = None, timeout_s: float = 10.0) -> Switch:
@@ -108,8 +124,6 @@ def start_switch(options: SwitchOptions, *, netns: str | None = None, timeout_s:
 
     Raises BinaryNotFoundError when it is not built, ProcessFailedError with the switch's own words when it cannot start.
     """
-    prefix = ["ip", "netns", "exec", netns] if netns else []
-    command = [find_binary("fairlane-switch"), *options.arguments()]
-    process = start_process(command, timeout_s=timeout_s, prefix=prefix)
+    process = start_in_namespace(options.arguments(), netns, timeout_s)
     words = dict(word.split("=", 1) for word in process.line(READY).split() if "=" in word)
     return Switch(process, words["grpc"], options)

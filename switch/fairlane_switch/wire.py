@@ -18,7 +18,8 @@ from pydantic import TypeAdapter
 
 from fairlane_switch.control import ControlClient
 from fairlane_switch.link_model import LinkOptions as LinkOptions
-from fairlane_switch.process import Service, find_binary, start_process
+from fairlane_switch.process import STOP_TIMEOUT_S
+from fairlane_switch.switch import Running, start_in_namespace
 
 Direction = Literal["a_to_b", "b_to_a", "both"]
 SpikeBlocks = Literal["delivery", "line"]
@@ -155,24 +156,17 @@ class WireClient(ControlClient):
         return {link["name"]: _STATS.validate_python(link) for link in self.request({"op": "stats"})["links"]}
 
 
-@dataclass
-class Wire:
+@dataclass(frozen=True)
+class Wire(Running):
     """A running wire. A context manager: leaving it stops the wire."""
 
-    process: Service
     client: WireClient
     control: Path
 
-    def stop(self) -> int:
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> int:
         """Stop it; returns its exit code, 0 when all is well."""
         self.client.close()
-        return self.process.stop()
-
-    def __enter__(self) -> Wire:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
+        return super().stop(timeout_s)
 
 
 def start_wire(
@@ -193,10 +187,8 @@ def start_wire(
     home = Path(tempfile.mkdtemp(prefix="fairlane-wire-")) if folder is None else folder
     config, control = home / "links.json", home / "wire.sock"
     config.write_text(json.dumps({"links": [link.encode() for link in links]}, indent=1) + "\n")
-    command = [find_binary("fairlane-switch"), "network", "--config", config, "--control", control]
-    command += ["--seed", str(seed), *arguments]
-    prefix = [] if netns is None else ["ip", "netns", "exec", netns]
-    process = start_process(command, timeout_s=timeout_s, prefix=prefix)
+    words = ["network", "--config", str(config), "--control", str(control), "--seed", str(seed), *arguments]
+    process = start_in_namespace(words, netns, timeout_s)
     try:
         return Wire(process, WireClient(control), control)
     except BaseException:

@@ -7,7 +7,7 @@ use std::mem;
 
 use v1model::{Effects, Nanos, Packet, Pipeline};
 
-use crate::device::{Device, Transmit};
+use crate::device::Device;
 use crate::path::arrive;
 
 /// Frames that are parsed ahead.
@@ -26,8 +26,9 @@ pub(crate) struct Ahead {
     row: [Option<Parsed>; FRAMES],
     /// What their parsers said.
     pub effects: [Effects; FRAMES],
-    /// The number of the next frame to handle, and of the next to come.
+    /// The number of the next frame to handle, of the next whose entries are to come into the cache, and of the next to come.
     first: usize,
+    cold: usize,
     end: usize,
 }
 
@@ -37,35 +38,29 @@ impl Ahead {
             row: [const { None }; FRAMES],
             effects: [(); FRAMES].map(|()| Effects::new()),
             first: 0,
+            cold: 0,
             end: 0,
         }
     }
 }
 
 impl Device {
-    /// Frames are better parsed ahead, by `receive_ahead`: the program looks into large tables.
+    /// Frames are better parsed ahead, by `parse_ahead`: the program looks into large tables.
     #[inline]
     pub fn ahead_pays(&self) -> bool {
         self.pipeline.as_ref().is_some_and(Pipeline::warm_pays)
     }
 
-    /// One of several frames that came in: `advance` to its arrival, then `receive`, are done for it when others came, or
-    /// by [`Device::catch_up`], which is to be called before anything else is.
-    pub fn receive_ahead(
-        &mut self,
-        arrival: Nanos,
-        port: u32,
-        frame: &[u8],
-        tx: &mut dyn Transmit,
-    ) {
-        if self.ahead.end - self.ahead.first == FRAMES {
-            self.handle_next(tx);
-        }
+    /// Parses a frame that came in; [`Device::receive_next`] handles it, before anything but other frames reaches the device.
+    /// False: there is no program, or no room until one is handled; nothing was done.
+    pub fn parse_ahead(&mut self, arrival: Nanos, port: u32, frame: &[u8]) -> bool {
         let (core, ahead) = (&mut self.core, &mut self.ahead);
         let Some(pipeline) = self.pipeline.as_mut() else {
-            self.advance(arrival, tx);
-            return self.receive(arrival, port, frame);
+            return false;
         };
+        if ahead.end - ahead.first == FRAMES {
+            return false;
+        }
         let mut packet = core.pool.get(pipeline);
         packet.load(frame);
         arrive(pipeline, &mut packet, port, arrival.max(core.now));
@@ -77,38 +72,37 @@ impl Device {
             port,
             packet,
         });
-        ahead.end += 1;
-        // The places of the frame before are in the cache by now.
-        if ahead.end - ahead.first > 1 {
-            self.warm(self.ahead.end - 2);
+        // The places of the frames before are in the cache by now.
+        self.warm_ahead();
+        self.ahead.end += 1;
+        true
+    }
+
+    /// Has the entries of the parsed frames come into the cache; call it where no other one is parsed.
+    pub fn warm_ahead(&mut self) {
+        let ahead = &mut self.ahead;
+        while ahead.cold < ahead.end {
+            let parsed = ahead.row[ahead.cold % FRAMES].as_mut();
+            if let (Some(pipeline), Some(parsed)) = (&mut self.pipeline, parsed) {
+                pipeline.warm(&mut parsed.packet);
+            }
+            ahead.cold += 1;
         }
     }
 
-    /// Handles the frames that are still to be handled.
-    pub fn catch_up(&mut self, tx: &mut dyn Transmit) {
-        if self.ahead.first < self.ahead.end {
-            self.warm(self.ahead.end - 1);
-        }
-        while self.ahead.first < self.ahead.end {
-            self.handle_next(tx);
-        }
+    /// When the first frame arrived that is parsed and not handled.
+    pub fn next_ahead(&self) -> Option<Nanos> {
+        let parsed = self.ahead.row[self.ahead.first % FRAMES].as_ref();
+        parsed.map(|parsed| parsed.arrival)
     }
 
-    /// Has the entries of a frame come into the cache.
-    fn warm(&mut self, number: usize) {
-        let parsed = self.ahead.row[number % FRAMES].as_mut();
-        if let (Some(pipeline), Some(parsed)) = (&mut self.pipeline, parsed) {
-            pipeline.warm(&mut parsed.packet);
-        }
-    }
-
-    fn handle_next(&mut self, tx: &mut dyn Transmit) {
+    /// Handles that frame, as `receive` does; call `advance` to its arrival before.
+    pub fn receive_next(&mut self) {
         let at = self.ahead.first % FRAMES;
-        self.ahead.first += 1;
         let Some(parsed) = self.ahead.row[at].take() else {
             return;
         };
-        self.advance(parsed.arrival, tx);
+        self.ahead.first += 1;
         mem::swap(&mut self.core.effects, &mut self.ahead.effects[at]);
         match self.accept(parsed.arrival, parsed.port, parsed.packet.frame()) {
             Some((core, pipeline)) => core.receive_parsed(pipeline, parsed.packet),

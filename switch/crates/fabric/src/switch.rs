@@ -98,14 +98,9 @@ impl Switch {
         });
     }
 
-    /// The same for a frame from outside.
+    /// The same for a frame that `receive` hands to the device.
     #[inline]
-    pub fn receive_bytes(&mut self, now: Nanos, port: u32, bytes: &[u8], fabric: &mut Fabric) {
-        self.receive_with(now, fabric, |device, _| device.receive(now, port, bytes));
-    }
-
-    #[inline]
-    fn receive_with(
+    pub fn receive_with(
         &mut self,
         now: Nanos,
         fabric: &mut Fabric,

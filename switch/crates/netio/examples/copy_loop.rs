@@ -4,9 +4,9 @@
 
 use netio::clock::{monotonic_now, sleep_until, ClockPair};
 use netio::moderation::Moderation;
-use netio::poll::{Interest, Poller};
+use netio::poll::Poller;
 use netio::socket::{Interface, RingOptions, RxRing, TxSocket};
-use netio::tx_batch::TxBatch;
+use netio::tx_batch::{Departure, TxBatch};
 use std::error::Error;
 use std::os::fd::AsFd;
 
@@ -20,12 +20,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     netio::thread::no_timer_slack();
     let interfaces = [Interface::find(left)?, Interface::find(right)?];
     let mut poller = Poller::new()?;
-    let mut tx = TxBatch::new(vec![TxSocket::open()?], 1);
+    let mut tx = TxBatch::new(vec![TxSocket::open()?], 2);
     let mut rings = Vec::new();
-    for (port, interface) in (0u32..).zip(&interfaces) {
+    for (number, interface) in interfaces.iter().enumerate() {
         let ring = RxRing::open(interface, RingOptions::default())?;
-        poller.add(ring.as_fd(), port.into(), Interest::Read)?;
-        tx.bind(port as usize, port, interface.index);
+        poller.add(ring.as_fd(), number as u64)?;
+        tx.bind(number, interface.index);
         rings.push(ring);
     }
     println!("ready");
@@ -33,13 +33,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     loop {
         let clock = ClockPair::read();
         let mut received = 0;
-        for (ring, to) in rings.iter_mut().zip([1, 0]) {
+        for (ring, interface) in rings.iter_mut().zip([1, 0]) {
+            let departure = Departure { interface, wire: 0 };
             received += ring.receive(&clock, BATCH, |frame| {
-                tx.push(to, frame.bytes);
+                tx.push(departure, frame.bytes);
             });
         }
         tx.flush();
-        tx.take_failures(|_, _, _| {});
+        tx.take_failures(|_, _| {});
         moderation.received(received);
         if received > 0 {
             continue;

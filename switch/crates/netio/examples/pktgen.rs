@@ -100,7 +100,7 @@ fn send(options: &Options, interface: &Interface) -> Result<serde_json::Value, B
         sent += tx.send(
             batch as usize,
             |i| (interface.index, frames[i].as_slice()),
-            |_, _| failed += 1,
+            |_| failed += 1,
         ) as u64;
         now = monotonic_now();
     }
@@ -191,7 +191,7 @@ impl Sink {
             delays.get(at).map(|ns| *ns as f64 / 1e3)
         };
         let seconds = last.saturating_sub(first) as f64 / 1e9;
-        let counters = self.ring.counters();
+        let counters = self.ring.take_counters();
         json!({"frames": frames, "bytes": bytes, "seconds": seconds, "out_of_order": out_of_order,
                "rate_bps": if seconds > 0.0 { Some((bytes - first_bytes) as f64 * 8.0 / seconds) } else { None },
                "delay_us_p50": delay(0.5), "delay_us_p99": delay(0.99), "delay_us_p999": delay(0.999), "delay_us_min": delay(0.0),

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the kernel says of an Ethernet interface: its address, its speed, and the frames that its hardware found damaged.
 
-use crate::link_state::{request, socket};
+use crate::link_state::{ask, index_of};
+use rustix::net::{
+    recv, send, socket_with, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType,
+};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// `ETHTOOL_GSET` of linux/ethtool.h, and its answers "unknown".
 const GET_SETTINGS: u32 = 1;
@@ -44,19 +46,9 @@ pub fn ethernet(interface: &str) -> Ethernet {
 
 /// None for an interface of another kind than Ethernet.
 fn mac(interface: &str) -> io::Result<Option<[u8; 6]>> {
-    let (socket, mut request) = (socket()?, request(interface)?);
-    // SAFETY: the call fills the address of the request, which is read after it.
-    let address = unsafe {
-        if libc::ioctl(
-            socket.as_raw_fd(),
-            libc::SIOCGIFHWADDR as _,
-            &raw mut request,
-        ) != 0
-        {
-            return Err(io::Error::last_os_error());
-        }
-        request.ifr_ifru.ifru_hwaddr
-    };
+    let answer = ask(interface, libc::SIOCGIFHWADDR, |_| ())?;
+    // SAFETY: the call has filled the address.
+    let address = unsafe { answer.ifr_ifru.ifru_hwaddr };
     let mac = std::array::from_fn(|i| address.sa_data[i] as u8);
     Ok((address.sa_family == libc::ARPHRD_ETHER).then_some(mac))
 }
@@ -88,64 +80,38 @@ fn settings(interface: &str) -> io::Result<Settings> {
         cmd: GET_SETTINGS,
         ..Settings::default()
     };
-    let (socket, mut request) = (socket()?, request(interface)?);
-    request.ifr_ifru.ifru_data = (&raw mut settings).cast();
-    // SAFETY: the call fills the settings that the request points to, which live until after it.
-    match unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) } {
-        0 => Ok(settings),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// `struct if_stats_msg` of linux/if_link.h behind its header.
-#[repr(C)]
-struct Ask {
-    header: libc::nlmsghdr,
-    family: u8,
-    pad: [u8; 3],
-    index: u32,
-    /// Which statistics, one bit each.
-    filter: u32,
+    ask(interface, libc::SIOCETHTOOL, |request| {
+        request.ifr_ifru.ifru_data = (&raw mut settings).cast();
+    })?;
+    Ok(settings)
 }
 
 /// Asked by netlink: `/sys/class/net` is that of the namespace in which it was mounted.
 fn fcs_errors(interface: &str) -> io::Result<u64> {
-    let name = std::ffi::CString::new(interface)?;
-    // SAFETY: plain system calls; the name ends with NUL, lengths are those of the buffers, and all-zero is a valid
-    // nlmsghdr and sockaddr_nl; the descriptor is owned from here on.
-    let (n, buffer) = unsafe {
-        let index = libc::if_nametoindex(name.as_ptr());
-        let fd = libc::socket(
-            libc::AF_NETLINK,
-            libc::SOCK_RAW | libc::SOCK_CLOEXEC,
-            libc::NETLINK_ROUTE,
-        );
-        if index == 0 || fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let fd = OwnedFd::from_raw_fd(fd);
-        let mut ask: Ask = std::mem::zeroed();
-        ask.header.nlmsg_len = size_of::<Ask>() as u32;
-        ask.header.nlmsg_type = libc::RTM_GETSTATS;
-        ask.header.nlmsg_flags = libc::NLM_F_REQUEST as u16;
-        (ask.index, ask.filter) = (index, 1);
-        let mut buffer = [0u64; 128];
-        libc::send(fd.as_raw_fd(), (&raw const ask).cast(), size_of::<Ask>(), 0);
-        let n = libc::recv(
-            fd.as_raw_fd(),
-            buffer.as_mut_ptr().cast(),
-            size_of_val(&buffer),
-            libc::MSG_DONTWAIT,
-        );
-        (n, buffer)
-    };
+    // `struct nlmsghdr`, and `struct if_stats_msg` of linux/if_link.h: family, index, which statistics, one bit each.
+    let [a, b] = libc::RTM_GETSTATS.to_ne_bytes();
+    let [c, d] = (libc::NLM_F_REQUEST as u16).to_ne_bytes();
+    let kind = u32::from_ne_bytes([a, b, c, d]);
+    let ask = [28, kind, 0, 0, 0, index_of(interface)? as u32, 1].map(u32::to_ne_bytes);
+    let socket = socket_with(
+        AddressFamily::NETLINK,
+        SocketType::RAW,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    send(&socket, ask.as_flattened(), SendFlags::empty())?;
+    let mut answer = [0; 1024];
+    let (n, _) = recv(&socket, &mut answer, RecvFlags::DONTWAIT)?;
     // Header of the message (16 bytes) and of the answer (12), then one attribute: its header (4), the counters.
-    let counter = (16 + 12 + 4) / size_of::<u64>() + CRC_ERRORS;
-    let [.., low, high, _, _] = buffer[0].to_ne_bytes();
-    let kind = u16::from_ne_bytes([low, high]);
-    match kind == libc::RTM_NEWSTATS && n as usize >= (counter + 1) * size_of::<u64>() {
-        true => Ok(buffer[counter]),
-        false => Err(io::Error::from(io::ErrorKind::Unsupported)),
+    let at = 16 + 12 + 4 + CRC_ERRORS * size_of::<u64>();
+    let counter = answer[..n]
+        .get(at..at + 8)
+        .and_then(|counter| counter.try_into().ok());
+    match counter {
+        Some(counter) if answer[4..6] == libc::RTM_NEWSTATS.to_ne_bytes() => {
+            Ok(u64::from_ne_bytes(counter))
+        }
+        _ => Err(io::Error::from(io::ErrorKind::Unsupported)),
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Real time: packet sockets and the loop that drives a device.
+//! Real time: packet sockets, and what a loop that drives switches and links needs of the kernel.
 //!
 //! - [`clock`]: `CLOCK_MONOTONIC`, and the kernel's packet stamps on it.
 //! - [`poll`]: waiting for descriptors or an instant; an event descriptor to end the wait from elsewhere.
@@ -10,7 +10,6 @@
 //! - [`moderation`]: pausing where frames come densely.
 //! - [`rest`]: short rests of a real-time thread, instead of long ones by the kernel.
 //! - [`tx_batch`]: frames gathered for one system call.
-//! - [`switch_loop`]: the thread that drives a device.
 
 pub mod clock;
 mod ethernet;
@@ -25,7 +24,6 @@ mod port_io;
 pub mod rest;
 mod send_thread;
 pub mod socket;
-pub mod switch_loop;
 pub mod thread;
 pub mod tx_batch;
 pub mod wake;
@@ -33,4 +31,3 @@ pub mod wake;
 pub use ethernet::{ethernet, Ethernet};
 pub use link_state::{link_flags, set_link_up, LinkFlags};
 pub use port_io::{Change, PortBinding, PortIo};
-pub use switch_loop::{LoopOptions, StopHandle, SwitchLoop};

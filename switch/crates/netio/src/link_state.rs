@@ -2,7 +2,8 @@
 //! An interface's flags, read and set by name: administratively up, and running.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixDatagram;
 
 /// The flags that matter to a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,11 +17,17 @@ pub struct LinkFlags {
 /// # Errors
 /// The system's error; ENODEV when there is no such interface.
 pub fn link_flags(interface: &str) -> io::Result<LinkFlags> {
-    let flags = read(&socket()?, &mut request(interface)?)?;
+    let flags = flags(interface)?;
     Ok(LinkFlags {
         up: flags & libc::IFF_UP != 0,
         running: flags & libc::IFF_RUNNING != 0,
     })
+}
+
+fn flags(interface: &str) -> io::Result<i32> {
+    let answer = ask(interface, libc::SIOCGIFFLAGS, |_| ())?;
+    // SAFETY: the call has filled the flags.
+    Ok(i32::from(unsafe { answer.ifr_ifru.ifru_flags }))
 }
 
 /// Takes an interface up or down; needs CAP_NET_ADMIN.
@@ -28,36 +35,35 @@ pub fn link_flags(interface: &str) -> io::Result<LinkFlags> {
 /// # Errors
 /// The system's error.
 pub fn set_link_up(interface: &str, up: bool) -> io::Result<()> {
-    let socket = socket()?;
-    let mut request = request(interface)?;
-    let flags = read(&socket, &mut request)?;
+    let flags = flags(interface)?;
     let wanted = match up {
         true => flags | libc::IFF_UP,
         false => flags & !libc::IFF_UP,
     };
-    if wanted == flags {
-        return Ok(());
+    if wanted != flags {
+        ask(interface, libc::SIOCSIFFLAGS, |request| {
+            request.ifr_ifru.ifru_flags = wanted as libc::c_short;
+        })?;
     }
-    request.ifr_ifru.ifru_flags = wanted as libc::c_short;
-    // SAFETY: the request names an interface and holds its flags.
-    match unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &mut request) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    Ok(())
 }
 
-pub(crate) fn socket() -> io::Result<OwnedFd> {
-    // SAFETY: a plain system call; the descriptor is owned from here on.
-    unsafe {
-        let fd = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
-        match fd {
-            0.. => Ok(OwnedFd::from_raw_fd(fd)),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
+/// The kernel's number of an interface.
+pub(crate) fn index_of(interface: &str) -> io::Result<i32> {
+    let answer = ask(interface, libc::SIOCGIFINDEX, |_| ())?;
+    // SAFETY: the call has filled the index.
+    Ok(unsafe { answer.ifr_ifru.ifru_ifindex })
 }
 
-pub(crate) fn request(interface: &str) -> io::Result<libc::ifreq> {
+/// Has the kernel carry out a request about an interface, netdevice(7), which `prepare` completes; returns it with the answer.
+///
+/// # Errors
+/// The system's error; ENODEV when there is no such interface.
+pub(crate) fn ask(
+    interface: &str,
+    code: libc::c_ulong,
+    prepare: impl FnOnce(&mut libc::ifreq),
+) -> io::Result<libc::ifreq> {
     // SAFETY: all-zero is a valid ifreq.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if interface.is_empty() || interface.len() >= request.ifr_name.len() {
@@ -66,20 +72,14 @@ pub(crate) fn request(interface: &str) -> io::Result<libc::ifreq> {
     for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
         *to = from as libc::c_char;
     }
-    Ok(request)
-}
-
-fn read(socket: &OwnedFd, request: &mut libc::ifreq) -> io::Result<i32> {
-    // SAFETY: the call fills the flags of the request, which are read after it.
-    unsafe {
-        match libc::ioctl(
-            socket.as_raw_fd(),
-            libc::SIOCGIFFLAGS as _,
-            &raw mut *request,
-        ) {
-            0 => Ok(i32::from(request.ifr_ifru.ifru_flags)),
-            _ => Err(io::Error::last_os_error()),
-        }
+    prepare(&mut request);
+    // Any socket will do, but to close a packet socket takes the kernel tens of milliseconds, in which the caller, mostly the
+    // packet thread, forwards nothing.
+    let socket = UnixDatagram::unbound()?;
+    // SAFETY: the request names an interface, and what it points to lives in the caller until after the call.
+    match unsafe { libc::ioctl(socket.as_raw_fd(), code as _, &raw mut request) } {
+        0 => Ok(request),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

@@ -2,8 +2,11 @@
 //! The kernel's word that an interface came, went or changed: a netlink socket in group RTNLGRP_LINK.
 //! What changed is not read from the messages; the reader looks its interfaces up again.
 
+use rustix::io::Errno;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{bind, recv, socket_with, AddressFamily, RecvFlags, SocketFlags, SocketType};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// Bytes before the `ifinfomsg` of a message, and in that before the index.
 const NLMSG_HEADER: usize = 16;
@@ -16,30 +19,10 @@ impl LinkWatch {
     /// # Errors
     /// The system's error.
     pub fn open() -> io::Result<LinkWatch> {
-        // SAFETY: plain system calls; the address is a zeroed sockaddr_nl of the stated size with two fields set.
-        unsafe {
-            let fd = libc::socket(
-                libc::AF_NETLINK,
-                libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK,
-                libc::NETLINK_ROUTE,
-            );
-            if fd < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            let fd = OwnedFd::from_raw_fd(fd);
-            let mut address: libc::sockaddr_nl = std::mem::zeroed();
-            address.nl_family = libc::AF_NETLINK as u16;
-            address.nl_groups = libc::RTMGRP_LINK as u32;
-            let rc = libc::bind(
-                fd.as_raw_fd(),
-                (&raw const address).cast(),
-                size_of::<libc::sockaddr_nl>() as u32,
-            );
-            if rc < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            Ok(LinkWatch(fd))
-        }
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
+        bind(&fd, &SocketAddrNetlink::new(0, libc::RTMGRP_LINK as u32))?;
+        Ok(LinkWatch(fd))
     }
 
     /// Throws the waiting messages away; also after an overrun, which is one more reason to look.
@@ -58,28 +41,13 @@ impl LinkWatch {
     pub fn each(&self, mut each: impl FnMut(Option<i32>)) -> io::Result<()> {
         let mut buffer = [0u8; 8192];
         for _ in 0..1_000 {
-            // SAFETY: receives at most the buffer's length.
-            let n = unsafe {
-                libc::recv(
-                    self.0.as_raw_fd(),
-                    buffer.as_mut_ptr().cast(),
-                    buffer.len(),
-                    libc::MSG_DONTWAIT,
-                )
-            };
-            if n > 0 {
-                indexes(&buffer[..n as usize]).for_each(|index| each(Some(index)));
-                continue;
-            }
-            if n == 0 {
-                return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
-            }
-            let error = io::Error::last_os_error();
-            match error.raw_os_error() {
-                Some(libc::ENOBUFS) => each(None),
-                Some(libc::EINTR) => {}
-                Some(libc::EAGAIN) => return Ok(()),
-                _ => return Err(error),
+            match recv(&self.0, &mut buffer, RecvFlags::DONTWAIT) {
+                Ok((0, _)) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+                Ok((n, _)) => indexes(&buffer[..n]).for_each(|index| each(Some(index))),
+                Err(Errno::NOBUFS) => each(None),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(())

@@ -3,6 +3,7 @@
 
 use rustix::fs::Mode;
 use rustix::process::umask;
+use serde::Serialize;
 use serde_json::{json, Value};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -77,9 +78,22 @@ pub fn bind(path: &Path) -> io::Result<OwnSocket> {
     })
 }
 
-/// The answer to a request that is refused.
-pub fn refusal(error: &str) -> Value {
-    json!({"ok": false, "error": error})
+/// The answer to a request: what it asked for, an object, or why it is refused.
+pub fn reply<T: Serialize>(answer: Result<T, String>) -> Value {
+    let fields = answer.and_then(|fields| serde_json::to_value(fields).map_err(|e| e.to_string()));
+    match fields {
+        Ok(mut fields) => {
+            if let Some(fields) = fields.as_object_mut() {
+                fields.shift_insert(0, "ok".to_owned(), json!(true));
+            }
+            fields
+        }
+        Err(error) => json!({"ok": false, "error": error}),
+    }
+}
+
+fn refusal(error: &str) -> Value {
+    reply(Err::<(), _>(error.to_owned()))
 }
 
 impl OwnSocket {

@@ -11,29 +11,11 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 /// Events taken in one wait.
 const EVENTS: usize = 256;
 
-/// What a descriptor is watched for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Interest {
-    Read,
-    ReadWrite,
-}
-
-impl Interest {
-    fn flags(self) -> EventFlags {
-        match self {
-            Self::Read => EventFlags::IN,
-            Self::ReadWrite => EventFlags::IN | EventFlags::OUT,
-        }
-    }
-}
-
-/// Something that a descriptor is ready for.
+/// A descriptor that has something to read, or an error.
 #[derive(Debug, Clone, Copy)]
 pub struct Ready {
     /// The token that the descriptor was added with.
     pub token: u64,
-    pub readable: bool,
-    pub writable: bool,
     /// An error or a hang-up is pending; for a packet socket: the interface went down.
     pub error: bool,
 }
@@ -54,24 +36,17 @@ impl Poller {
         })
     }
 
+    /// Watches whether there is something to read.
+    ///
     /// # Errors
     /// The system's error, as when the descriptor is there already.
-    pub fn add(&self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
-        let data = EventData::new_u64(token);
-        Ok(epoll::add(&self.epoll, fd, data, interest.flags())?)
-    }
-
-    /// # Errors
-    /// The system's error, as when the descriptor was never added.
-    pub fn modify(&self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
-        let data = EventData::new_u64(token);
-        Ok(epoll::modify(&self.epoll, fd, data, interest.flags())?)
-    }
-
-    /// # Errors
-    /// The system's error, as when the descriptor was never added.
-    pub fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        Ok(epoll::delete(&self.epoll, fd)?)
+    pub fn add(&self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
+        Ok(epoll::add(
+            &self.epoll,
+            fd,
+            EventData::new_u64(token),
+            EventFlags::IN,
+        )?)
     }
 
     /// Waits until something is ready, or for `timeout` nanoseconds (None: without limit, Some(0): only poll).
@@ -93,8 +68,6 @@ impl Poller {
             let (data, flags) = (event.data, event.flags);
             Ready {
                 token: data.u64(),
-                readable: flags.contains(EventFlags::IN),
-                writable: flags.contains(EventFlags::OUT),
                 error: flags.intersects(EventFlags::ERR | EventFlags::HUP),
             }
         }));

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An interface of a switch's port or of a link's end: its receiving ring, and whether it is there and up.
 
-use device::{Device, DropReason};
-
 use crate::socket::{Interface, InterfaceError, RingOptions, RxCounters, RxRing};
 
 /// Which interface is which port, as `-i 1@s1-eth1` says.
@@ -25,8 +23,6 @@ pub enum Change {
 
 /// An interface that may go away and come back.
 pub struct PortIo {
-    /// By which number its owner knows it.
-    pub port: u32,
     name: String,
     /// None: no frames are read here.
     options: Option<RingOptions>,
@@ -36,33 +32,45 @@ pub struct PortIo {
     pub ring: Option<RxRing>,
     /// How often it went down or away.
     down_events: u64,
-    /// Counts of rings that are closed.
-    past: RxCounters,
-    /// Those of them that the device knows of.
-    reported: RxCounters,
+    /// Frames that were lost at reception, and those of them that `take_losses` has not told.
+    lost: RxCounters,
+    untold: RxCounters,
 }
 
 impl PortIo {
-    /// An interface with a ring; `options` None: only whether it is there and up is of interest.
+    /// An interface of which is known whether it is there and up.
     ///
     /// # Errors
     /// [`InterfaceError`], as when there is no such interface.
-    pub fn open(
-        binding: &PortBinding,
-        options: Option<RingOptions>,
-    ) -> Result<PortIo, InterfaceError> {
-        let interface = Interface::find(&binding.interface)?;
-        let ring = options.map(|options| RxRing::open(&interface, options));
+    pub fn find(name: &str) -> Result<PortIo, InterfaceError> {
         Ok(PortIo {
-            port: binding.port,
-            name: binding.interface.clone(),
-            options,
-            ring: ring.transpose()?,
-            interface: Some(interface),
+            name: name.to_owned(),
+            options: None,
+            ring: None,
+            interface: Some(Interface::find(name)?),
             down_events: 0,
-            past: RxCounters::default(),
-            reported: RxCounters::default(),
+            lost: RxCounters::default(),
+            untold: RxCounters::default(),
         })
+    }
+
+    /// Frames are read here from now on.
+    ///
+    /// # Errors
+    /// [`InterfaceError`], as when a right is missing.
+    pub fn open(&mut self, options: RingOptions) -> Result<(), InterfaceError> {
+        self.options = Some(options);
+        let ring = self
+            .interface
+            .as_ref()
+            .map(|one| RxRing::open(one, options));
+        self.ring = ring.transpose()?;
+        Ok(())
+    }
+
+    /// Largest packet behind the Ethernet header, bytes; 0 while the interface is gone.
+    pub fn mtu(&self) -> u32 {
+        self.interface.as_ref().map_or(0, |one| one.mtu)
     }
 
     /// Its name.
@@ -130,39 +138,33 @@ impl PortIo {
 
     fn close(&mut self) {
         if let Some(mut ring) = self.ring.take() {
-            self.past = sum(self.past, ring.counters());
+            count(&mut ring, [&mut self.lost, &mut self.untold]);
+            ring.clear_error(); // a poller would tell of it until the socket is closed
+                                // To close a packet socket takes the kernel tens of milliseconds. Without a thread it is closed here.
+            let _ = std::thread::Builder::new().spawn(move || drop(ring));
         }
     }
 
     /// Frames that were lost at reception; asks the kernel.
     pub fn losses(&mut self) -> RxCounters {
-        let ring = self.ring.as_mut().map(RxRing::counters).unwrap_or_default();
-        sum(self.past, ring)
+        if let Some(ring) = &mut self.ring {
+            count(ring, [&mut self.lost, &mut self.untold]);
+        }
+        self.lost
     }
 
-    /// Tells `device` of the frames that were lost at reception since the last call; asks the kernel.
-    pub fn report_losses(&mut self, device: &mut Device) {
-        let (now, reported) = (self.losses(), self.reported);
-        for (reason, lost) in [
-            (DropReason::RingFull, now.ring_full - reported.ring_full),
-            (DropReason::Truncated, now.truncated - reported.truncated),
-            (
-                DropReason::Unsegmented,
-                now.unsegmented - reported.unsegmented,
-            ),
-        ] {
-            if lost > 0 {
-                device.count_reception_losses(self.port, reason, lost);
-            }
-        }
-        self.reported = now;
+    /// Those since the last call.
+    pub fn take_losses(&mut self) -> RxCounters {
+        self.losses();
+        std::mem::take(&mut self.untold)
     }
 }
 
-fn sum(a: RxCounters, b: RxCounters) -> RxCounters {
-    RxCounters {
-        ring_full: a.ring_full + b.ring_full,
-        truncated: a.truncated + b.truncated,
-        unsegmented: a.unsegmented + b.unsegmented,
+fn count(ring: &mut RxRing, to: [&mut RxCounters; 2]) {
+    let more = ring.take_counters();
+    for sum in to {
+        sum.ring_full += more.ring_full;
+        sum.truncated += more.truncated;
+        sum.unsegmented += more.unsegmented;
     }
 }

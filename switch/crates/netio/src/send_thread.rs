@@ -33,8 +33,7 @@ impl SendThread {
         let is_realtime = thread::is_realtime();
         let builder = std::thread::Builder::new().name("sending".to_owned());
         let thread = builder.spawn(move || {
-            // The processor of the packet thread is its own.
-            thread::run_anywhere();
+            thread::run_elsewhere();
             if is_realtime {
                 // Where it is refused now, the thread is an ordinary one.
                 let _ = thread::schedule_realtime();

@@ -64,11 +64,19 @@ fn pin(cpu: usize) -> Result<(), String> {
     sched_setaffinity(None, &set).map_err(|e| format!("--cpu {cpu}: {e}"))
 }
 
-/// This thread runs where the process may, though the one that started it is pinned.
-pub(crate) fn run_anywhere() {
-    // Those of the first thread, which is never pinned. What is refused leaves it where it is.
+/// This thread runs where the process may, but not where the one that started it is pinned.
+pub(crate) fn run_elsewhere() {
+    // The first thread is never pinned. What is refused leaves this one where it is.
     let allowed = sched_getaffinity(Some(rustix::process::getpid()));
-    let _ = allowed.and_then(|set| sched_setaffinity(None, &set));
+    if let (Ok(mut allowed), Ok(pinned)) = (allowed, sched_getaffinity(None)) {
+        let is_others = |cpu: &usize| allowed.is_set(*cpu) && !pinned.is_set(*cpu);
+        if (0..CpuSet::MAX_CPU).any(|cpu| is_others(&cpu)) {
+            (0..CpuSet::MAX_CPU)
+                .filter(|cpu| pinned.is_set(*cpu))
+                .for_each(|cpu| allowed.unset(cpu));
+            let _ = sched_setaffinity(None, &allowed);
+        }
+    }
 }
 
 /// Timers of this thread fire at their instant, not up to 50 µs later.

@@ -7,10 +7,11 @@
 
 use crate::port_report::{PortReport, SwitchReport};
 use device::{Device, DeviceHandle, Nanos, PortChange, PortConfig};
-use netio::own_socket::{self, OwnSocket, Removal};
+use netio::own_socket::{reply, OwnSocket, Removal};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::io;
+use v1model::ControlError;
 
 /// Longest request, bytes.
 const LINE_MAX: u64 = 4096;
@@ -18,33 +19,15 @@ const OPERATIONS: &str = "set_port, spike, ports";
 /// Longest spike, µs.
 const SPIKE_US_MAX: f64 = 600e6;
 
-#[derive(Debug, PartialEq, Eq)]
-enum Request {
-    SetPort(u32, PortChange),
-    Spike(u32, Nanos),
-    Ports,
-}
+/// What is done on the switch's thread, between two packets.
+type Request = Box<dyn FnOnce(&mut Device, Nanos) -> Result<Report, String> + Send>;
 
 /// What is answered; made JSON after the device was asked, not while packets wait for it.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Reply {
-    Port {
-        ok: bool,
-        port: Box<Option<PortReport>>,
-    },
-    Switch(Box<Ports>),
-    Refusal {
-        ok: bool,
-        error: String,
-    },
-}
-
-#[derive(Debug, Serialize)]
-struct Ports {
-    ok: bool,
-    #[serde(flatten)]
-    switch: SwitchReport,
+enum Report {
+    Port { port: Box<Option<PortReport>> },
+    Switch(Box<SwitchReport>),
 }
 
 /// Serves the socket until the process ends, on threads of its own. It is removed with the value returned.
@@ -53,21 +36,11 @@ struct Ports {
 /// The system's error when a thread cannot be started.
 pub fn serve(socket: OwnSocket, handle: DeviceHandle) -> io::Result<Removal> {
     socket.serve(LINE_MAX, move |line| {
-        let reply = match parse(line) {
-            Ok(request) => handle
-                .call_blocking(move |device, now| apply(device, now, request))
-                .unwrap_or_else(|gone| refusal(&gone.to_string())),
-            Err(text) => refusal(&text),
-        };
-        serde_json::to_value(reply).unwrap_or_else(|e| own_socket::refusal(&e.to_string()))
+        reply(parse(line).and_then(|request| {
+            let report = handle.call_blocking(request);
+            report.unwrap_or_else(|gone| Err(gone.to_string()))
+        }))
     })
-}
-
-fn refusal(error: &str) -> Reply {
-    Reply::Refusal {
-        ok: false,
-        error: error.to_owned(),
-    }
 }
 
 fn parse(line: &str) -> Result<Request, String> {
@@ -79,11 +52,15 @@ fn parse(line: &str) -> Result<Request, String> {
         Some("set_port") => {
             let number = port_of(&mut keys).map_err(|e| format!("set_port: {e}"))?;
             let change = change_of(keys).map_err(|e| format!("set_port: port {number}: {e}"))?;
-            Ok(Request::SetPort(number, change))
+            Ok(change_port(number, move |device, now, config| {
+                device.set_port(now, number, change.applied_to(&config))
+            }))
         }
         Some("spike") => spike_of(keys).map_err(|e| format!("spike: {e}")),
         Some("ports") => match keys.keys().next() {
-            None => Ok(Request::Ports),
+            None => Ok(Box::new(|device, _| {
+                Ok(Report::Switch(Box::new(SwitchReport::new(device))))
+            })),
             Some(key) => Err(format!("ports: unknown key \"{key}\"; it has none")),
         },
         Some(other) => Err(known(format!("unknown operation \"{other}\""))),
@@ -107,7 +84,9 @@ fn spike_of(mut keys: Map<String, Value>) -> Result<Request, String> {
             format!("port {port}: duration_us: {duration} is out of range; allowed: 1 to {SPIKE_US_MAX} µs")
         })?;
     match keys.keys().next() {
-        None => Ok(Request::Spike(port, (us * 1e3).round() as Nanos)),
+        None => Ok(change_port(port, move |device, now, _| {
+            device.spike(now, port, (us * 1e3).round() as Nanos)
+        })),
         Some(key) => Err(format!(
             "port {port}: unknown key \"{key}\"; allowed: port, duration_us"
         )),
@@ -124,45 +103,27 @@ pub fn change_of(keys: Map<String, Value>) -> Result<PortChange, String> {
     serde_json::from_value(Value::Object(keys)).map_err(|e| e.to_string())
 }
 
-fn apply(device: &mut Device, now: Nanos, request: Request) -> Reply {
-    match request {
-        Request::SetPort(port, change) => change_port(device, port, |device, config| {
-            let config = change.applied_to(&config);
-            device.set_port(now, port, config).map_err(|e| e.message)
-        }),
-        Request::Spike(port, duration) => change_port(device, port, |device, _| {
-            device.spike(now, port, duration).map_err(|e| e.message)
-        }),
-        Request::Ports => Reply::Switch(Box::new(Ports {
-            ok: true,
-            switch: SwitchReport::new(device),
-        })),
-    }
-}
-
 fn change_port(
-    device: &mut Device,
     port: u32,
-    change: impl FnOnce(&mut Device, PortConfig) -> Result<(), String>,
-) -> Reply {
-    let Some(&config) = device.port(port) else {
-        let there: Vec<String> = device.ports().map(|p| p.to_string()).collect();
-        let there = there.join(", ");
-        return refusal(&format!("there is no port {port}; there are {there}"));
-    };
-    match change(device, config) {
-        Ok(()) => Reply::Port {
-            ok: true,
-            port: Box::new(PortReport::new(device, port)),
-        },
-        Err(error) => refusal(&error),
-    }
+    change: impl FnOnce(&mut Device, Nanos, PortConfig) -> Result<(), ControlError> + Send + 'static,
+) -> Request {
+    Box::new(move |device, now| {
+        let config = device.port(port).copied().ok_or_else(|| {
+            let there: Vec<String> = device.ports().map(|p| p.to_string()).collect();
+            let there = there.join(", ");
+            format!("there is no port {port}; there are {there}")
+        })?;
+        change(device, now, config).map_err(|e| e.message)?;
+        let port = Box::new(PortReport::new(device, port));
+        Ok(Report::Port { port })
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use device::DeviceConfig;
+    use netio::own_socket;
     use serde_json::json;
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::net::UnixStream;
@@ -174,11 +135,7 @@ mod tests {
     }
 
     fn say(device: &mut Device, line: &str) -> Value {
-        let reply = match parse(line) {
-            Ok(request) => apply(device, 0, request),
-            Err(text) => refusal(&text),
-        };
-        serde_json::to_value(reply).unwrap()
+        reply(parse(line).and_then(|request| request(device, 0)))
     }
 
     #[test]

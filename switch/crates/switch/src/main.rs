@@ -4,7 +4,6 @@
 //! Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed while running, 2 could not start.
 
 mod control;
-mod network;
 mod options;
 mod port_options;
 mod port_report;
@@ -12,10 +11,12 @@ mod quantity;
 mod ready;
 mod run;
 mod security;
+mod serve;
 mod stats_log;
 
 use clap::Parser;
-use options::{LogFormat, Options};
+use options::{LogFormat, NetworkOptions, Options};
+use serve::Failure;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -36,40 +37,32 @@ struct Command {
 
 #[derive(clap::Subcommand)]
 enum Several {
-    Network(network::NetworkOptions),
+    Network(NetworkOptions),
 }
 
 fn main() -> ExitCode {
     netio::panics::end_at_a_panic();
     let command = Command::parse();
-    let (level, format) = match &command.network {
-        Some(Several::Network(options)) => (options.log_level, options.log_format),
-        None => (command.one.log_level, command.one.log_format),
-    };
+    let network = command.network.as_ref().map(|Several::Network(it)| it);
+    let process = network.map_or(&command.one.process, |it| &it.process);
     let log = tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_thread_names(command.network.is_some())
+        .with_max_level(process.log_level)
+        .with_thread_names(network.is_some())
         .with_writer(std::io::stderr);
-    match format {
+    match process.log_format {
         LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).init(),
         LogFormat::Json => log.json().flatten_event(true).init(),
     }
-    let result = match command.network {
-        Some(Several::Network(options)) => network::run(&options),
-        None => {
-            if let Some(engine) = command.one.engine {
-                engine.choose();
-            }
-            run::run(command.one)
-        }
-    };
-    match result {
+    if let (None, Some(engine)) = (network, command.one.engine) {
+        engine.choose();
+    }
+    match run::run(network, command.one) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(run::Failure::Start(message)) => {
+        Err(Failure::Start(message)) => {
             eprintln!("fairlane-switch: {message}");
             ExitCode::from(2)
         }
-        Err(run::Failure::Running(message)) => {
+        Err(Failure::Running(message)) => {
             eprintln!("fairlane-switch: {message}");
             ExitCode::from(1)
         }

@@ -4,11 +4,11 @@
 use crate::port_options::PortOptions;
 use clap::Parser;
 use device::config::PORT_MAX;
-use netio::thread::Scheduling;
 use netio::PortBinding;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use v1model::Engine;
+use wire::setup::LoopOptions;
 
 /// A v1model switch on Linux interfaces, controlled by P4Runtime.
 #[derive(Parser, Debug, Clone)]
@@ -57,35 +57,52 @@ pub struct Options {
     /// Options of a port, as in 2:rate=51.84Mbit,link_layer=atm,scheduler=wrr,queues=16,port_cells=4000
     #[arg(long = "port", value_name = "PORT:KEY=VALUE,...", value_parser = PortOptions::parse)]
     pub port: Vec<PortOptions>,
-    /// Least severe messages to print: error, warn, info, debug or trace
-    #[arg(long, default_value = "info")]
-    pub log_level: tracing::Level,
-    /// Form of the messages on standard error
-    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
-    pub log_format: LogFormat,
     /// Print the program's log_msg lines
     #[arg(long)]
     pub log_msg: bool,
     /// File descriptor to write the line "ready" to, and close, when the switch serves
     #[arg(long, value_name = "N")]
     pub ready_fd: Option<i32>,
-    /// File to write the ready line to when the switch serves
-    #[arg(long, value_name = "PATH")]
-    pub ready_file: Option<PathBuf>,
     /// Unix-domain socket through which ports are changed and read while the switch runs
     #[arg(long, value_name = "SOCKET")]
     pub control: Option<PathBuf>,
-    /// Look instead of sleep for so long around a frame or a departure, microseconds: shorter delays, for up to a whole processor
-    #[arg(long, default_value_t = 0, value_name = "US", value_parser = clap::value_parser!(u64).range(0..=10_000))]
-    pub spin_us: u64,
-    /// Threads that send frames, each for a share of the ports; 0: the packet thread sends too
-    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
-    pub send_threads: u8,
     #[command(flatten)]
-    pub scheduling: Scheduling,
-    /// Frames that the kernel keeps for each interface while the switch is busy
-    #[arg(long, default_value_t = 2048, value_parser = clap::value_parser!(u32).range(32..=65_536))]
-    pub ring_frames: u32,
+    pub process: ProcessOptions,
+}
+
+/// All switches and links of a topology in one process; frames between two switches do not leave it
+#[derive(Parser, Debug)]
+pub struct NetworkOptions {
+    /// The switches, each with its name and its arguments, and the links, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Unix-domain socket through which links are changed and read, and switches stopped and started
+    #[arg(long, value_name = "SOCKET")]
+    pub control: PathBuf,
+    /// Seed of the links' chance
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Most frames on all links together (64 to 1048576)
+    #[arg(long, default_value_t = 131_072, value_name = "N", value_parser = clap::value_parser!(u64).range(64..=1 << 20))]
+    pub frames: u64,
+    #[command(flatten)]
+    pub process: ProcessOptions,
+}
+
+/// Of one switch and of a network alike; what the arguments of a network's switch say of it does nothing.
+#[derive(clap::Args, Debug, Clone)]
+pub struct ProcessOptions {
+    /// File to write the ready line to when the switches serve and the links carry frames
+    #[arg(long, value_name = "FILE")]
+    pub ready_file: Option<PathBuf>,
+    /// Least severe messages to print: error, warn, info, debug or trace
+    #[arg(long, default_value = "info")]
+    pub log_level: tracing::Level,
+    /// Form of the messages on standard error
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+    #[command(flatten)]
+    pub packets: LoopOptions,
 }
 
 /// The form of a message.

@@ -1,120 +1,318 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Start-up and end: interfaces and device first, then the server, then "ready"; a signal stops both.
+//! The process: one switch, or all switches and links of a topology. Each switch has its own servers at its own addresses;
+//! those of a network can be stopped and started by themselves. A signal stops all.
 
-use crate::options::Options;
-use crate::port_options::PortOptions;
-use crate::{control, ready, security, stats_log};
-use device::{Device, DeviceConfig, DeviceHandle, PortConfig};
-use gnmi::{Gnmi, Interface, KernelLinks};
-use netio::socket::RingOptions;
+use crate::options::{NetworkOptions, Options};
+use crate::serve::{make_device, serve, Failure, Prepared};
+use crate::{control, ready, stats_log};
+use clap::Parser;
+use netio::open_files;
+use netio::own_socket::{self, reply, Removal};
 use netio::thread::Scheduling;
-use netio::{open_files, own_socket, LoopOptions, SwitchLoop};
-use p4rt::{Server, ServerOptions, Tls};
-use std::collections::hash_map::RandomState;
-use std::future::Future;
-use std::hash::{BuildHasher, Hasher};
+use serde_json::{json, Value};
 use std::io;
-use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{signal, SignalKind};
 use tokio::sync::{mpsc, oneshot};
-use traffic::derived_seed;
+use tracing::info_span;
+use wire::config::{self, LinkConfig};
+use wire::run::NetworkHandle;
+use wire::setup::{Setup, SwitchPlan};
 
-/// Why the program ends with an error; the text is one sentence.
-pub enum Failure {
-    /// Before it served.
-    Start(String),
-    /// After.
-    Running(String),
+/// Batches of events that may wait for a switch's server.
+const EVENT_BATCHES: usize = 64;
+/// How long a switch may take to end its connections, and what its runtime does beside them.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+const RUNTIME_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a switch may take to start: it loads a program.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// Frames under way in a switch without links.
+const FRAMES_ALONE: u64 = 131_072;
+
+/// A switch that runs.
+struct Running {
+    stop: oneshot::Sender<()>,
+    served: tokio::task::JoinHandle<Result<(), Failure>>,
+    /// Of its servers: with it all connections of its clients end.
+    runtime: Runtime,
+    _control: Option<Removal>,
 }
 
-/// BMv2 JSON and P4Info.
-type Program = (Vec<u8>, String);
+impl Running {
+    /// Its servers are there.
+    fn serves(&self) -> bool {
+        !self.served.is_finished()
+    }
 
-/// Batches of events that may wait for the server.
-pub const EVENT_BATCHES: usize = 64;
-/// The CPU port's name in gNMI's paths.
-const CPU_NAME: &str = "cpu";
-/// How often lines of log_msg are fetched.
-const LOG_PERIOD: Duration = Duration::from_millis(50);
+    /// Ends its connections, and waits for that.
+    fn end(self) -> Result<(), Failure> {
+        let _ = self.stop.send(());
+        let served = async { tokio::time::timeout(STOP_TIMEOUT, self.served).await };
+        let served = self.runtime.block_on(served);
+        self.runtime.shutdown_timeout(RUNTIME_TIMEOUT);
+        match served {
+            Ok(Ok(result)) => result,
+            _ => Ok(()),
+        }
+    }
+}
 
-/// Runs the switch until SIGTERM or SIGINT.
-pub fn run(options: Options) -> Result<(), Failure> {
+/// The switches, by their place in the configuration.
+struct Switches {
+    names: Vec<String>,
+    options: Vec<Options>,
+    network: NetworkHandle,
+    running: Vec<Mutex<Option<Running>>>,
+    /// What is said of the threads that carry frames.
+    threads: Value,
+    /// Where one that is alone tells that it does not serve any more.
+    over: Option<mpsc::UnboundedSender<&'static str>>,
+}
+
+impl Switches {
+    /// Starts one and waits until it serves.
+    fn start(&self, index: usize) -> Result<(), String> {
+        let mut running = self.lock(index);
+        let name = &self.names[index];
+        if running.as_ref().is_some_and(Running::serves) {
+            return Err(format!("switch \"{name}\" runs already"));
+        }
+        // One whose servers have failed makes room.
+        if let Some(failed) = running.take() {
+            let _ = failed.end();
+            self.network.stop(index);
+        }
+        let options = &self.options[index];
+        let prepared = Prepared::read(options)?;
+        let device = make_device(options)?;
+        let control = options.control.as_ref().map(|path| {
+            own_socket::bind(path)
+                .map_err(|e| format!("--control {}: cannot listen: {e}", path.display()))
+        });
+        let control = control.transpose()?;
+        let (events_in, events) = mpsc::channel(EVENT_BATCHES);
+        let handle = self.network.start(index, name, device, events_in);
+        let handle = handle.ok_or("the network has stopped")?;
+        let control = control.map(|socket| control::serve(socket, handle.clone()));
+        let control = control
+            .transpose()
+            .map_err(|e| format!("cannot start a thread: {e}"))?;
+        let (stop, stopped) = oneshot::channel();
+        let (ready_in, ready) = oneshot::channel();
+        let task = {
+            let (options, over) = (options.clone(), self.over.clone());
+            async move {
+                // Who dropped the sender wants the end as well.
+                let shutdown = async { drop(stopped.await) };
+                let served = serve(&options, prepared, handle, events, ready_in, shutdown).await;
+                let _ = over.map(|over| over.send("the server"));
+                served
+            }
+        };
+        // The log has the name.
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name(name)
+            .enable_all()
+            .build()
+            .map_err(|e| format!("cannot start the runtime: {e}"))?;
+        let mut served = runtime.spawn(task);
+        let started = runtime.block_on(async {
+            tokio::select! {
+                Ok(()) = ready => Ok(()),
+                ended = &mut served => Err(match ended {
+                    Ok(Err(Failure::Start(text) | Failure::Running(text))) => text,
+                    _ => "it ended while it started".to_owned(),
+                }),
+                () = tokio::time::sleep(START_TIMEOUT) => Err(format!("it does not serve within {START_TIMEOUT:?}")),
+            }
+        });
+        if started.is_err() {
+            self.network.stop(index);
+            return started;
+        }
+        *running = Some(Running {
+            stop,
+            served,
+            runtime,
+            _control: control,
+        });
+        Ok(())
+    }
+
+    /// Stops one, with all that waits in it; None: it does not run.
+    fn stop(&self, index: usize) -> Option<Result<(), Failure>> {
+        let served = self.lock(index).take()?.end();
+        if let Some(device) = self.network.stop(index) {
+            let name = &self.names[index];
+            let span = (self.over.is_none()).then(|| info_span!("switch", name).entered());
+            stats_log::log(&device);
+            drop(span);
+        }
+        Some(served)
+    }
+
+    fn lock(&self, index: usize) -> MutexGuard<'_, Option<Running>> {
+        let lock = self.running[index].lock();
+        lock.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers a line of the network's control socket: `{"op": "stop_switch", "switch": "s1"}`, `start_switch`, `switches`; all
+    /// else is about links.
+    fn answer(&self, line: &str) -> Value {
+        let request: Value = serde_json::from_str(line).unwrap_or_default();
+        let name = &request["switch"];
+        let index = || {
+            let index = self.names.iter().position(|one| name == one.as_str());
+            let allowed = || self.names.join(", ");
+            index.ok_or_else(|| format!("switch: {name} is not known; allowed: {}", allowed()))
+        };
+        let done = match request["op"].as_str() {
+            Some("switches") => {
+                let states = self.names.iter().enumerate().map(|(index, name)| {
+                    let runs = self.lock(index).as_ref().is_some_and(Running::serves);
+                    json!({"name": name, "running": runs})
+                });
+                let states: Value = states.collect();
+                Ok(json!({"switches": states, "threads": self.threads}))
+            }
+            Some("start_switch") => index().and_then(|index| self.start(index).map(|()| json!({}))),
+            Some("stop_switch") => index().and_then(|index| {
+                let stopped = self.stop(index).map(|_| json!({}));
+                stopped.ok_or_else(|| format!("switch {name} does not run"))
+            }),
+            _ => return self.network.answer(line),
+        };
+        reply(done)
+    }
+}
+
+/// Runs the network, or the switch that is alone, until SIGTERM or SIGINT.
+pub fn run(network: Option<&NetworkOptions>, alone: Options) -> Result<(), Failure> {
+    let start = Failure::Start;
     if let Err(error) = open_files::raise_limit() {
         tracing::warn!("the limit of open files stays as it is: {error}");
     }
-    let prepared = Prepared::read(&options).map_err(Failure::Start)?;
-    let device = make_device(&options).map_err(Failure::Start)?;
-    let control = match &options.control {
-        Some(path) => Some(own_socket::bind(path).map_err(|e| {
-            Failure::Start(format!("--control {}: cannot listen: {e}", path.display()))
-        })?),
-        None => None,
+    let process = network.map_or(&alone.process, |network| &network.process);
+    let process = process.clone();
+    let (names, options, links) = match network {
+        Some(network) => read(network).map_err(start)?,
+        None => (vec!["switch".to_owned()], vec![alone], Vec::new()),
     };
-    let (events_in, events) = mpsc::channel(EVENT_BATCHES);
-    let loop_options = LoopOptions {
-        spin_ns: options.spin_us * 1_000,
-        send_threads: options.send_threads.into(),
-        ring: RingOptions {
-            frames: options.ring_frames as usize,
-        },
+    let plan = |(name, options): (&String, &Options)| SwitchPlan {
+        name: name.clone(),
+        ports: options.interface.clone(),
     };
-    let (switch_loop, handle, stop) =
-        SwitchLoop::open(device, &options.interface, loop_options, events_in)
-            .map_err(|e| Failure::Start(e.to_string()))?;
-    // Until the end, when it removes the socket.
-    let _control = match control {
-        Some(control) => Some(
-            control::serve(control, handle.clone())
-                .map_err(|e| Failure::Start(format!("cannot start a thread: {e}")))?,
-        ),
-        None => None,
+    let plans: Vec<_> = names.iter().zip(&options).map(plan).collect();
+    let setup = Setup {
+        links: &links,
+        switches: &plans,
+        seed: network.map_or(0, |network| network.seed),
+        frames: network.map_or(FRAMES_ALONE, |network| network.frames) as usize,
+        options: &process.packets,
     };
-    let (ended_in, over) = oneshot::channel();
-    let (packets, _) = packet_thread(options.scheduling, move || {
-        let result = switch_loop.run();
-        let _ = ended_in.send(());
+    let (packets, handle) = setup.open().map_err(start)?;
+    let control = network.map(|NetworkOptions { control, .. }| {
+        own_socket::bind(control)
+            .map_err(|e| start(format!("control socket {}: {e}", control.display())))
+    });
+    let control = control.transpose()?;
+    let (over_in, mut over) = mpsc::unbounded_channel();
+    let ended_in = over_in.clone();
+    let (packets, scheduling) = packet_thread(process.packets.scheduling, move || {
+        let result = packets.run();
+        let _ = ended_in.send("the packet thread");
         result
     })?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|e| Failure::Start(format!("cannot start the runtime: {e}")))?;
-    let served = {
-        // A signal may come with the ready line.
+    let runtime = Builder::new_current_thread().enable_io().build();
+    let runtime = runtime.map_err(|e| start(format!("cannot start the runtime: {e}")))?;
+    // A signal may come with the ready line.
+    let [mut terminate, mut interrupt] = {
         let _in_runtime = runtime.enter();
-        let listen = |kind| {
-            signal(kind).map_err(|e| Failure::Start(format!("signals cannot be listened to: {e}")))
-        };
-        let mut terminate = listen(SignalKind::terminate())?;
-        let mut interrupt = listen(SignalKind::interrupt())?;
-        let shutdown = async move {
-            tokio::select! {
-                _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
-                _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
-                _ = over => tracing::error!("the packet thread ended"),
-            }
-        };
-        runtime.block_on(serve(&options, prepared, handle, events, None, shutdown))
+        let listen =
+            |kind| signal(kind).map_err(|e| start(format!("signals cannot be listened to: {e}")));
+        [
+            listen(SignalKind::terminate())?,
+            listen(SignalKind::interrupt())?,
+        ]
     };
-    stop.stop();
-    let device = ended(packets);
-    runtime.shutdown_timeout(Duration::from_secs(1));
-    stats_log::log(&device?);
-    served
+    let send_threads = process.packets.sending_threads();
+    let switches = Arc::new(Switches {
+        running: plans.iter().map(|_| Mutex::default()).collect(),
+        threads: json!({"scheduling": scheduling, "send_threads": send_threads}),
+        over: network.is_none().then_some(over_in),
+        network: handle.clone(),
+        names,
+        options,
+    });
+    for (index, name) in switches.names.iter().enumerate() {
+        switches.start(index).map_err(|e| match network {
+            Some(_) => start(format!("switch \"{name}\": {e}")),
+            None => start(e),
+        })?;
+    }
+    let answering = switches.clone();
+    let control = control.map(|it| it.serve(LINE_MAX, move |line| answering.answer(line)));
+    let _control = control
+        .transpose()
+        .map_err(|e| start(format!("cannot start a thread: {e}")))?;
+    if let Some(network) = network {
+        let ready = format!(
+            "fairlane-switch: ready switches={} links={} scheduling={scheduling} send_threads={send_threads} control={}\n",
+            switches.names.len(),
+            links.len(),
+            network.control.display()
+        );
+        ready::tell(&ready, process.ready_file.as_deref(), None).map_err(start)?;
+    }
+    runtime.block_on(async {
+        tokio::select! {
+            _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
+            _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
+            Some(what) = over.recv() => tracing::error!("{what} ended"),
+        }
+    });
+    let served: Vec<_> = (0..switches.names.len())
+        .filter_map(|index| switches.stop(index))
+        .collect();
+    handle.end();
+    let ended = packets
+        .join()
+        .map_err(|_| Failure::Running("the packet thread panicked".to_owned()))?;
+    ended.map_err(|e| Failure::Running(format!("the packet thread failed: {e}")))?;
+    match network {
+        Some(_) => Ok(()),
+        None => served.into_iter().collect(),
+    }
 }
 
-/// The packet thread while it runs.
-type PacketThread<T> = JoinHandle<io::Result<T>>;
+/// Longest request of the network's control socket, bytes.
+const LINE_MAX: u64 = 1 << 16;
+
+/// The names and options of a network's switches, and its links.
+type Parts = (Vec<String>, Vec<Options>, Vec<LinkConfig>);
+
+fn read(network: &NetworkOptions) -> Result<Parts, String> {
+    let config = config::read(&network.config).map_err(|e| e.to_string())?;
+    let (mut names, mut options) = (Vec::new(), Vec::new());
+    for (i, switch) in config.switches.into_iter().enumerate() {
+        let program = ["fairlane-switch".to_owned()].into_iter();
+        let parsed = Options::try_parse_from(program.chain(switch.arguments));
+        let file = network.config.display();
+        options.push(parsed.map_err(|e| format!("{file}: /switches/{i}/arguments: {e}"))?);
+        names.push(switch.name);
+    }
+    Ok((names, options, config.links))
+}
 
 /// Starts the packet thread; it does `work` when it is scheduled as asked for. Returns its scheduling too.
-pub fn packet_thread<T: Send + 'static>(
+fn packet_thread(
     scheduling: Scheduling,
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<(PacketThread<T>, &'static str), Failure> {
+    work: impl FnOnce() -> io::Result<()> + Send + 'static,
+) -> Result<(JoinHandle<io::Result<()>>, &'static str), Failure> {
     let (scheduled_in, scheduled) = std::sync::mpsc::channel();
     let builder = std::thread::Builder::new().name("packets".to_owned());
     let thread = builder.spawn(move || {
@@ -132,222 +330,5 @@ pub fn packet_thread<T: Send + 'static>(
         Ok(Ok(scheduling)) => Ok((thread, scheduling)),
         Ok(Err(error)) => Err(Failure::Start(error)),
         Err(_) => Err(Failure::Start("the packet thread ended".to_owned())),
-    }
-}
-
-/// What the packet thread returned.
-pub fn ended<T>(thread: PacketThread<T>) -> Result<T, Failure> {
-    let result = thread
-        .join()
-        .map_err(|_| Failure::Running("the packet thread panicked".to_owned()))?;
-    result.map_err(|e| Failure::Running(format!("the packet thread failed: {e}")))
-}
-
-/// What a switch needs beside its device, read and checked.
-pub struct Prepared {
-    tls: Option<Tls>,
-    program: Option<Program>,
-}
-
-impl Prepared {
-    /// Reads the files that the options name.
-    ///
-    /// # Errors
-    /// One sentence.
-    pub fn read(options: &Options) -> Result<Prepared, String> {
-        Ok(Prepared {
-            tls: security::tls(options)?,
-            program: read_program(options)?,
-        })
-    }
-}
-
-/// Serves a switch until `shutdown`; `serves` is told when it does.
-pub async fn serve(
-    options: &Options,
-    Prepared { tls, program }: Prepared,
-    handle: DeviceHandle,
-    events: mpsc::Receiver<Vec<device::Event>>,
-    serves: Option<oneshot::Sender<()>>,
-    shutdown: impl Future<Output = ()>,
-) -> Result<(), Failure> {
-    let start = |e: String| Failure::Start(e);
-    let server_options = ServerOptions {
-        addr: options.grpc,
-        device_id: options.device_id,
-        cpu_port: Some(options.cpu_port),
-        program_bytes: options.program_memory,
-    };
-    let server = Server::bind(server_options, handle.clone(), events);
-    let mut server = server.await.map_err(start)?;
-    server.tls = tls;
-    let changes = server.port_changes();
-    let gnmi = Gnmi::new(
-        handle.clone(),
-        Arc::new(KernelLinks),
-        interfaces(options),
-        changes,
-    )
-    .map_err(|e| start(format!("changes of interfaces cannot be listened to: {e}")))?;
-    server.routes = gnmi.into_routes();
-    if let Some((json, p4info)) = program {
-        let names =
-            [&options.pipeline, &options.p4info].map(|path| path.clone().unwrap_or_default());
-        let [json_name, info_name] = names.each_ref().map(|path| path.display());
-        let done = server.preload(json, &p4info).await;
-        done.map_err(|e| start(format!("cannot load {json_name} with {info_name}: {e}")))?;
-    }
-    let line = ready::line(server.local_addr(), options.device_id);
-    if options.log_msg {
-        tokio::spawn(print_log(handle));
-    }
-    ready::tell(&line, options.ready_file.as_deref(), options.ready_fd).map_err(start)?;
-    if let Some(serves) = serves {
-        // Who waited for it may have gone.
-        let _ = serves.send(());
-    }
-    server.run(shutdown).await.map_err(Failure::Running)
-}
-
-/// The ports by their names in gNMI's paths: that of their interface, and [`CPU_NAME`].
-fn interfaces(options: &Options) -> Vec<Interface> {
-    let named = options.interface.iter().map(|binding| Interface {
-        port: binding.port,
-        name: binding.interface.clone(),
-        cpu: false,
-    });
-    let cpu = Interface {
-        port: options.cpu_port,
-        name: CPU_NAME.to_owned(),
-        cpu: true,
-    };
-    named.chain([cpu]).collect()
-}
-
-/// Fetches lines of log_msg and prints them until the switch is gone.
-async fn print_log(handle: DeviceHandle) {
-    if handle
-        .call(|device, _| device.set_logging(true))
-        .await
-        .is_err()
-    {
-        return;
-    }
-    while let Ok(text) = handle.call(|device, _| device.take_log()).await {
-        for line in text.lines() {
-            tracing::info!(target: "log_msg", "{line}");
-        }
-        tokio::time::sleep(LOG_PERIOD).await;
-    }
-}
-
-fn read_program(options: &Options) -> Result<Option<Program>, String> {
-    let (Some(pipeline), Some(p4info)) = (&options.pipeline, &options.p4info) else {
-        return Ok(None);
-    };
-    let failed = |path: &Path, e| format!("cannot read {}: {e}", path.display());
-    let json = std::fs::read(pipeline).map_err(|e| failed(pipeline, e))?;
-    let info = std::fs::read_to_string(p4info).map_err(|e| failed(p4info, e))?;
-    Ok(Some((json, info)))
-}
-
-/// The seed of the device's chance, of the run's seed: switches of one run must not draw the same numbers.
-fn seed(options: &Options) -> u64 {
-    let run = options.seed.unwrap_or_else(|| {
-        let drawn = RandomState::new().build_hasher().finish();
-        tracing::info!("random() is seeded by chance; --seed {drawn} does the same again");
-        drawn
-    });
-    derived_seed(run, &format!("switch/{}", options.device_id))
-}
-
-pub fn make_device(options: &Options) -> Result<Device, String> {
-    let mut device = Device::new(DeviceConfig {
-        cpu_port: Some(options.cpu_port),
-        seed: seed(options),
-        ..DeviceConfig::default()
-    });
-    for (i, binding) in options.interface.iter().enumerate() {
-        if binding.port == options.cpu_port {
-            return Err(format!(
-                "port {} is the CPU port and cannot be an interface; --cpu-port names another one",
-                binding.port
-            ));
-        }
-        if binding.interface == CPU_NAME {
-            return Err(format!(
-                "interface \"{CPU_NAME}\" of port {}: gNMI's paths name the CPU port so; give the interface another name",
-                binding.port
-            ));
-        }
-        if let Some(twin) = options.interface[..i]
-            .iter()
-            .find(|b| b.interface == binding.interface)
-        {
-            return Err(format!(
-                "interface \"{}\" is given for port {} and for port {}",
-                binding.interface, twin.port, binding.port
-            ));
-        }
-        let config = options
-            .port
-            .iter()
-            .rev()
-            .find(|p| p.port == binding.port)
-            .map_or_else(PortConfig::default, |p| p.config);
-        device
-            .add_port(binding.port, config)
-            .map_err(|e| e.message)?;
-    }
-    for PortOptions { port, .. } in &options.port {
-        if device.port(*port).is_none() || *port == options.cpu_port {
-            return Err(format!(
-                "--port {port}: port {port} has no interface; give it one by -i {port}@NAME"
-            ));
-        }
-    }
-    Ok(device)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::Parser;
-
-    fn options(arguments: &str) -> Options {
-        let command = format!("fairlane-switch {arguments}");
-        Options::try_parse_from(command.split_whitespace()).unwrap()
-    }
-
-    fn refused(arguments: &str) -> String {
-        make_device(&options(arguments)).err().unwrap()
-    }
-
-    #[test]
-    fn chance_is_that_of_the_runs_seed_and_the_switch() {
-        let of = |arguments| seed(&options(arguments));
-        assert_eq!(
-            of("--seed 7 --device-id 1"),
-            of("--device-id 1 --seed 7 --cpu-port 9")
-        );
-        assert_ne!(of("--seed 7 --device-id 1"), of("--seed 7 --device-id 2"));
-        assert_ne!(of("--seed 7 --device-id 1"), of("--seed 8 --device-id 1"));
-        assert_ne!(
-            of("--device-id 1"),
-            of("--device-id 1"),
-            "drawn without one"
-        );
-    }
-
-    #[test]
-    fn two_ports_of_one_name_are_refused() {
-        assert_eq!(
-            refused("-i 1@s1-eth1 -i 3@s1-eth1"),
-            "interface \"s1-eth1\" is given for port 1 and for port 3"
-        );
-        assert_eq!(
-            refused("-i 1@s1-eth1 -i 3@cpu"),
-            "interface \"cpu\" of port 3: gNMI's paths name the CPU port so; give the interface another name"
-        );
     }
 }

@@ -4,7 +4,7 @@
 
 use clap::Parser;
 use netio::clock::{monotonic_now, ClockPair, Nanos};
-use netio::poll::{Interest, Poller};
+use netio::poll::Poller;
 use netio::socket::{Interface, RingOptions, RxRing, TxSocket, TX_BATCH};
 use netio::thread;
 use serde_json::json;
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut ring = RxRing::open(&to, RingOptions { frames: 16_384 })?;
     let mut tx = TxSocket::open()?;
     let mut poller = Poller::new()?;
-    poller.add(ring.as_fd(), 0, Interest::Read)?;
+    poller.add(ring.as_fd(), 0)?;
     thread::no_timer_slack();
     // A probe that is not scheduled between its clock and its send would blame the link.
     thread::schedule_realtime()?;
@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             for frame in &mut frames[..batch] {
                 frame[HEADER_LEN..HEADER_LEN + 8].copy_from_slice(&monotonic_now().to_be_bytes());
             }
-            sent += tx.send(batch, |i| (from.index, &frames[i]), |_, _| {}) as u64;
+            sent += tx.send(batch, |i| (from.index, &frames[i]), |_| {}) as u64;
         }
         let wait = match interval {
             0 if now < end => 0,
@@ -119,7 +119,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "sent": sent, "received": received, "received_pps": received as f64 / span,
             "delay_error_us_min": error_us(0.0), "delay_error_us_p50": error_us(0.5),
             "delay_error_us_p99": error_us(0.99), "delay_error_us_max": error_us(1.0),
-            "ring_full": ring.counters().ring_full,
+            "ring_full": ring.take_counters().ring_full,
         })
     );
     Ok(())

@@ -2,27 +2,35 @@
 //! `links.json`: which links there are, between which interfaces, with which settings.
 
 use crate::traces;
-use device::config::PORT_MAX;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+use serde_path_to_error::Segment;
 use std::collections::HashMap;
 use std::path::Path;
 use traffic::link::{LinkOptionError, LinkOptions, LinkSettings, Unit};
 
 /// One emulated link.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LinkConfig {
+    #[serde(deserialize_with = "name")]
     pub name: String,
-    /// The ends a and b.
-    pub ends: [End; 2],
-    /// Settings of a_to_b and of b_to_a.
-    pub options: [LinkOptions; 2],
+    pub a: End,
+    pub b: End,
+    #[serde(default, deserialize_with = "options")]
+    pub a_to_b: LinkOptions,
+    #[serde(default, deserialize_with = "options")]
+    pub b_to_a: LinkOptions,
 }
 
 /// Where a link ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+#[serde(expecting = "an end is an object with: interface, or with: switch, port")]
 pub enum End {
     /// Frames go through a packet socket on this interface.
-    Interface(String),
+    Interface { interface: String },
     /// A port of a switch of the same process.
     Port { switch: String, port: u32 },
 }
@@ -33,18 +41,42 @@ pub enum End {
 pub struct ConfigError(String);
 
 /// A switch of the same process.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SwitchConfig {
+    #[serde(deserialize_with = "name")]
     pub name: String,
     /// Its command line.
     pub arguments: Vec<String>,
 }
 
 /// The switches and links of a topology.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NetworkConfig {
+    #[serde(default)]
     pub switches: Vec<SwitchConfig>,
     pub links: Vec<LinkConfig>,
+    /// Files of traces beside those that act from the start, so that a later change to one of them takes no time.
+    #[serde(default)]
+    traces: Vec<String>,
+}
+
+fn name<'de, D: Deserializer<'de>>(value: D) -> Result<String, D::Error> {
+    let name = String::deserialize(value)?;
+    match name.is_empty() {
+        true => Err(D::Error::custom(
+            "\"\" is not a name; allowed: a text that is not empty",
+        )),
+        false => Ok(name),
+    }
+}
+
+/// An error goes on with the key behind the path of the object.
+fn options<'de, D: Deserializer<'de>>(value: D) -> Result<LinkOptions, D::Error> {
+    read_settings(&Map::deserialize(value)?)
+        .and_then(|settings| settings.applied_to(&LinkOptions::default(), Unit::Us))
+        .map_err(|e| D::Error::custom(format!("/{}: {}", e.key, e.message)))
 }
 
 /// Reads and checks a file of switches and links.
@@ -52,125 +84,69 @@ pub struct NetworkConfig {
 /// # Errors
 /// [`ConfigError`] with the file and the JSON pointer of the first fault.
 pub fn read(path: &Path) -> Result<NetworkConfig, ConfigError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| ConfigError(format!("{}: cannot be read: {e}", path.display())))?;
-    parse(&text)
-        .map_err(|ConfigError(message)| ConfigError(format!("{}: {message}", path.display())))
+    std::fs::read_to_string(path)
+        .map_err(|e| format!("cannot be read: {e}"))
+        .and_then(|text| parse(&text).map_err(|e| e.to_string()))
+        .map_err(|message| ConfigError(format!("{}: {message}", path.display())))
 }
 
 /// Parses a file of switches and links; there is one of them at least.
 ///
 /// # Errors
-/// [`ConfigError`] with the JSON pointer of the first fault.
+/// [`ConfigError`] with the JSON pointer (RFC 6901) of the first fault.
 pub fn parse(text: &str) -> Result<NetworkConfig, ConfigError> {
-    let root = json(text)?;
-    let root = At::root(&root);
-    root.object(&["switches", "links", "traces"])?;
-    let switches = match root.get("switches") {
-        Some(listed) => parse_switches(&listed)?,
-        None => Vec::new(),
-    };
-    let links = parse_links(&root)?;
-    if switches.is_empty() && links.is_empty() {
-        let links = root.need("links")?;
-        return Err(links.fault("is empty; at least one link or switch is needed"));
-    }
-    Ok(NetworkConfig { switches, links })
-}
-
-fn parse_switches(listed: &At<'_>) -> Result<Vec<SwitchConfig>, ConfigError> {
-    let mut switches: Vec<SwitchConfig> = Vec::new();
-    for at in listed.list("switches")? {
-        at.object(&["name", "arguments"])?;
-        let (here, name) = (at.need("name")?, at.need("name")?.text()?);
-        if switches.iter().any(|other| other.name == name) {
-            return Err(here.fault(format!("\"{name}\" is the name of two switches")));
-        }
-        let arguments = at.need("arguments")?;
-        let arguments = arguments.list("texts")?.map(|one| one.text()).collect();
-        let arguments: Result<Vec<_>, _> = arguments;
-        switches.push(SwitchConfig {
-            name,
-            arguments: arguments?,
+    let value: Value =
+        serde_json::from_str(text).map_err(|e| ConfigError(format!("not valid JSON: {e}")))?;
+    let config: NetworkConfig = serde_path_to_error::deserialize(value).map_err(|error| {
+        let pointer = error.path().iter().map(|segment| match segment {
+            Segment::Seq { index } => format!("/{index}"),
+            Segment::Map { key } => format!("/{key}"),
+            _ => String::new(),
         });
-    }
-    Ok(switches)
-}
-
-fn json(text: &str) -> Result<Value, ConfigError> {
-    serde_json::from_str(text).map_err(|e| ConfigError(format!("not valid JSON: {e}")))
-}
-
-fn parse_links(root: &At<'_>) -> Result<Vec<LinkConfig>, ConfigError> {
-    // Those that do not act from the start too, so that a later change to one of them takes no time.
-    if let Some(files) = root.get("traces") {
-        for file in files.list("files")? {
-            let read = traces::trace(&file.text()?);
-            read.map_err(|message| file.fault(message))?;
+        let (pointer, message) = (pointer.collect::<String>(), error.inner().to_string());
+        match pointer.is_empty() || message.starts_with('/') {
+            true => ConfigError(pointer + &message),
+            false => ConfigError(format!("{pointer}: {message}")),
         }
+    })?;
+    check(&config).map_err(ConfigError)?;
+    Ok(config)
+}
+
+/// What concerns more than one value.
+fn check(config: &NetworkConfig) -> Result<(), String> {
+    for (i, file) in config.traces.iter().enumerate() {
+        traces::trace(file).map_err(|message| format!("/traces/{i}: {message}"))?;
     }
-    let links = root.need("links")?;
-    let mut parsed: Vec<LinkConfig> = Vec::new();
+    if config.switches.is_empty() && config.links.is_empty() {
+        return Err("/links: is empty; at least one link or switch is needed".to_owned());
+    }
+    // What was named, and where.
     let mut used: HashMap<String, String> = HashMap::new();
-    for at in links.list("links")? {
-        let link = parse_link(&at)?;
-        if parsed.iter().any(|other| other.name == link.name) {
-            let message = format!("\"{}\" is the name of two links", link.name);
-            return Err(at.below("name", at.value).fault(message));
-        }
-        for (end, place) in ["a", "b"].iter().zip(&link.ends) {
-            let (key, name) = match place {
-                End::Interface(name) => ("interface", format!("\"{name}\"")),
+    let mut is_new = |named: String, at: String| match used.insert(named, at) {
+        Some(other) => Err(other),
+        None => Ok(()),
+    };
+    for (i, SwitchConfig { name, .. }) in config.switches.iter().enumerate() {
+        let at = format!("/switches/{i}/name");
+        is_new(format!("switch {name}"), at.clone())
+            .map_err(|_| format!("{at}: \"{name}\" is the name of two switches"))?;
+    }
+    for (i, LinkConfig { name, a, b, .. }) in config.links.iter().enumerate() {
+        let at = format!("/links/{i}/name");
+        is_new(format!("link {name}"), at.clone())
+            .map_err(|_| format!("{at}: \"{name}\" is the name of two links"))?;
+        for (end, place) in [("a", a), ("b", b)] {
+            let (key, shown) = match place {
+                End::Interface { interface } => ("interface", format!("\"{interface}\"")),
                 End::Port { switch, port } => ("port", format!("port {port} of \"{switch}\"")),
             };
-            let here = at.below(&format!("{end}/{key}"), at.value);
-            if let Some(other) = used.insert(name.clone(), here.pointer.clone()) {
-                return Err(here.fault(format!("{name} is used already, at {other}")));
-            }
+            let at = format!("/links/{i}/{end}/{key}");
+            is_new(shown.clone(), at.clone())
+                .map_err(|other| format!("{at}: {shown} is used already, at {other}"))?;
         }
-        parsed.push(link);
     }
-    Ok(parsed)
-}
-
-fn parse_link(at: &At) -> Result<LinkConfig, ConfigError> {
-    at.object(&["name", "a", "b", "a_to_b", "b_to_a"])?;
-    let name = at.need("name")?.text()?;
-    let end = |end| {
-        let end = at.need(end)?;
-        if end.get("switch").is_none() {
-            end.object(&["interface"])?;
-            return Ok(End::Interface(end.need("interface")?.text()?));
-        }
-        end.object(&["switch", "port"])?;
-        let number = end.need("port")?;
-        let port = number
-            .value
-            .as_u64()
-            .and_then(|port| u32::try_from(port).ok());
-        let port = port.filter(|port| *port <= PORT_MAX);
-        let allowed = format!("{} is no port; allowed: 0 to {PORT_MAX}", number.value);
-        Ok(End::Port {
-            switch: end.need("switch")?.text()?,
-            port: port.ok_or_else(|| number.fault(allowed))?,
-        })
-    };
-    let options = |direction| {
-        let perfect = LinkOptions::default();
-        let Some(at) = at.get(direction) else {
-            return Ok(perfect);
-        };
-        let settings = at.value.as_object();
-        let settings = settings.ok_or_else(|| at.fault("must be an object of settings"))?;
-        read_settings(settings)
-            .and_then(|settings| settings.applied_to(&perfect, Unit::Us))
-            .map_err(|e| at.below(&e.key, at.value).fault(e.message))
-    };
-    Ok(LinkConfig {
-        name,
-        ends: [end("a")?, end("b")?],
-        options: [options("a_to_b")?, options("b_to_a")?],
-    })
+    Ok(())
 }
 
 /// Settings as `links.json` and the control socket have them.
@@ -185,77 +161,6 @@ pub fn read_settings(object: &Map<String, Value>) -> Result<LinkSettings, LinkOp
             "{other} is not a file; allowed: a path, or null for none"
         )),
     })
-}
-
-/// A value of the file, and where it is.
-struct At<'v> {
-    value: &'v Value,
-    /// JSON pointer (RFC 6901).
-    pointer: String,
-}
-
-impl<'v> At<'v> {
-    fn root(value: &'v Value) -> At<'v> {
-        At {
-            value,
-            pointer: String::new(),
-        }
-    }
-
-    fn fault(&self, message: impl std::fmt::Display) -> ConfigError {
-        match &*self.pointer {
-            "" => ConfigError(message.to_string()),
-            pointer => ConfigError(format!("{pointer}: {message}")),
-        }
-    }
-
-    fn below(&self, key: &str, value: &'v Value) -> At<'v> {
-        At {
-            value,
-            pointer: format!("{}/{key}", self.pointer),
-        }
-    }
-
-    /// An object of these keys.
-    fn object(&self, keys: &[&str]) -> Result<(), ConfigError> {
-        let allowed = keys.join(", ");
-        let object = self.value.as_object();
-        let object =
-            object.ok_or_else(|| self.fault(format!("must be an object with: {allowed}")))?;
-        match object.iter().find(|(key, _)| !keys.contains(&key.as_str())) {
-            Some((key, value)) => {
-                let message = format!("unknown key; allowed: {allowed}");
-                Err(self.below(key, value).fault(message))
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn get(&self, key: &str) -> Option<At<'v>> {
-        Some(self.below(key, self.value.get(key)?))
-    }
-
-    fn need(&self, key: &str) -> Result<At<'v>, ConfigError> {
-        let found = self.get(key);
-        found.ok_or_else(|| self.fault(format!("the key \"{key}\" is missing")))
-    }
-
-    fn list(&self, of: &str) -> Result<impl Iterator<Item = At<'v>> + '_, ConfigError> {
-        let list = self.value.as_array();
-        let list = list.ok_or_else(|| self.fault(format!("must be a list of {of}")))?;
-        let at = |(i, value): (usize, &'v Value)| self.below(&i.to_string(), value);
-        Ok(list.iter().enumerate().map(at))
-    }
-
-    fn text(&self) -> Result<String, ConfigError> {
-        match self.value.as_str() {
-            Some(text) if !text.is_empty() => Ok(text.to_owned()),
-            _ => Err(self.fault(format!(
-                "{} is not a name; allowed: a text that is not empty",
-                self.value
-            ))),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -277,11 +182,13 @@ mod tests {
         .unwrap()
         .links;
         assert_eq!(links.len(), 1);
-        let interface = |name: &str| End::Interface(name.to_owned());
-        assert_eq!(links[0].ends, ["w0a", "w0b"].map(interface));
-        assert_eq!(links[0].options[0].delay_ns, 5_000_000);
-        assert_eq!(links[0].options[0].rate_bps, 2_000_000);
-        assert_eq!(links[0].options[1], LinkOptions::default());
+        let interface = |name: &str| End::Interface {
+            interface: name.to_owned(),
+        };
+        let LinkConfig { a, b, a_to_b, .. } = &links[0];
+        assert_eq!([a, b], [&interface("w0a"), &interface("w0b")]);
+        assert_eq!((a_to_b.delay_ns, a_to_b.rate_bps), (5_000_000, 2_000_000));
+        assert_eq!(links[0].b_to_a, LinkOptions::default());
     }
 
     #[test]
@@ -290,26 +197,27 @@ mod tests {
             error("{"),
             "not valid JSON: EOF while parsing an object at line 1 column 1"
         );
-        assert_eq!(
-            error("[]"),
-            "must be an object with: switches, links, traces"
-        );
-        assert_eq!(error("{}"), "the key \"links\" is missing");
+        assert!(error("[[]]").contains("struct NetworkConfig"));
+        assert_eq!(error("{}"), "missing field `links`");
         assert_eq!(
             error(r#"{"links": []}"#),
             "/links: is empty; at least one link or switch is needed"
         );
         assert_eq!(
             error(r#"{"links": [{}]}"#),
-            "/links/0: the key \"name\" is missing"
+            "/links/0: missing field `name`"
         );
         assert_eq!(
-            error(r#"{"links": [{"name": "x", "b": {"interface": "p"}}]}"#),
-            "/links/0: the key \"a\" is missing"
+            error(r#"{"links": [{"name": ""}]}"#),
+            "/links/0/name: \"\" is not a name; allowed: a text that is not empty"
         );
         assert_eq!(
-            error(r#"{"links": [{"name": "x", "a": {"interface": ""}, "b": {"interface": "p"}}]}"#),
-            "/links/0/a/interface: \"\" is not a name; allowed: a text that is not empty"
+            error(r#"{"links": [{"name": "x", "a": {"interface": "p", "port": 1}}]}"#),
+            "/links/0/a: an end is an object with: interface, or with: switch, port"
+        );
+        assert_eq!(
+            error(r#"{"switches": [{"name": "s", "arguments": ["-i", 1]}], "links": []}"#),
+            "/switches/0/arguments/1: invalid type: integer `1`, expected a string"
         );
         let link = r#"{"name": "x", "a": {"interface": "p"}, "b": {"interface": "q"}, "a_to_b": {"loss": 2}}"#;
         assert_eq!(
@@ -333,7 +241,7 @@ mod tests {
         );
         assert_eq!(
             error(r#"{"links": [{"name": "x", "speed": 1}]}"#),
-            "/links/0/speed: unknown key; allowed: name, a, b, a_to_b, b_to_a"
+            "/links/0/speed: unknown field `speed`, expected one of `name`, `a`, `b`, `a_to_b`, `b_to_a`"
         );
     }
 

@@ -13,7 +13,6 @@
 //! - [`setup`]: from the configuration to [`run`], the loop; [`wakeup`]: timers in time.
 
 pub mod config;
-pub mod control;
 pub mod lateness;
 pub mod network;
 pub mod request;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! All links and switches of a topology, and the frames on their way: no I/O, the clock is an argument.
 //!
-//! Interfaces have numbers. A frame that comes in at one goes into the link that begins there; what comes out of a link
-//! that ends at an interface is a [`Departure`]. Between two switches a frame never leaves the process.
+//! Interfaces have numbers. A frame that comes in at one goes into the link or the switch's port that begins there; what
+//! comes out at one is a [`Departure`]. Between two switches a frame never leaves the process.
 
 use crate::lateness::Lateness;
 use device::{Device, Nanos};
 use fabric::{Actor, Fabric, FrameId, Outlet, Sink, Switch, Wire};
+use netio::tx_batch::Departure;
+use std::collections::VecDeque;
 use traffic::calendar::EntityId;
-use traffic::link::{Link, LinkOptionError, LinkOptions, LinkStreams, SpikeBlocks};
+use traffic::link::{Link, LinkOptionError, LinkOptions, LinkStreams};
 
 /// Names of the directions, as in `links.json` and on the control socket.
 pub const DIRECTIONS: [&str; 2] = ["a_to_b", "b_to_a"];
@@ -17,6 +19,10 @@ pub const DIRECTIONS: [&str; 2] = ["a_to_b", "b_to_a"];
 const FRAMES_AT_START: usize = 1024;
 /// Frames for which memory is there from the start.
 const FRAMES_READY: usize = 4096;
+/// Events that one frame may bring about before all else gets its turn: frames may go round for ever.
+const EVENTS_A_TURN: usize = 4096;
+/// Frames that leave a direction at one instant before the other directions of that instant have their turn.
+const EXITS_A_TURN: usize = 64;
 /// Of a frame that no link carries.
 const NO_WIRE: u32 = u32::MAX;
 
@@ -34,33 +40,13 @@ enum Entrance {
     },
 }
 
-/// A link between two ends.
-pub struct LinkPlan<'a> {
-    pub name: &'a str,
-    /// The ends a and b.
-    pub ends: [Sink; 2],
-    /// Settings of a_to_b and of b_to_a.
-    pub options: &'a [LinkOptions; 2],
-}
+/// Where frames go that leave the network, and the clock by which they are late.
+pub trait Outbox {
+    /// Now.
+    fn now(&self) -> Nanos;
 
-/// A frame to be sent now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Departure {
-    /// Where it leaves.
-    pub interface: u32,
-    wire: u32,
-    frame: FrameId,
-}
-
-/// Why [`Network::advance`] returned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// Nothing more is due.
-    Done,
-    /// There is no room for more departures.
-    Full,
-    /// It has done as many events as it may.
-    Busy,
+    /// A frame leaves; who keeps it copies it.
+    fn push(&mut self, departure: Departure, frame: &[u8]);
 }
 
 /// What is counted at a direction beside its link.
@@ -86,38 +72,64 @@ pub struct Network {
     entrances: Vec<Entrance>,
     /// Where the ports of the switches lead: index of the switch, the port, where.
     plugs: Vec<(u32, u32, Outlet)>,
+    /// The switches whose frames are parsed and not handled yet, a place for each frame, in order of arrival.
+    ahead: VecDeque<u32>,
+    seed: u64,
     now: Nanos,
 }
 
 impl Network {
-    /// Links, and room for switches that come later; all chance comes from `seed` and the links' names.
-    ///
-    /// # Errors
-    /// An option out of range, which a checked configuration does not have.
-    pub fn new(
-        links: &[LinkPlan<'_>],
-        switches: usize,
-        seed: u64,
-        frames_max: usize,
-    ) -> Result<Network, LinkOptionError> {
+    /// Room for switches that come later, and for so many frames on all links together; all chance comes from `seed` and the
+    /// links' names.
+    pub fn new(switches: usize, seed: u64, frames_max: usize) -> Network {
         let mut fabric = Fabric::default();
         fabric.frames.max = frames_max;
-        fabric.frames.reserve(frames_max.min(FRAMES_READY));
+        fabric.frames.reserve(EXITS_A_TURN);
         let entity = |index| fabric.add_actor(Actor::Switch(index as u32));
-        let mut network = Network {
+        Network {
             entities: (0..switches).map(entity).collect(),
             fabric,
             switches: (0..switches).map(|_| None).collect(),
-            names: links.iter().map(|link| link.name.to_owned()).collect(),
-            counts: Vec::with_capacity(2 * links.len()),
+            names: Vec::new(),
+            counts: Vec::new(),
             entrances: Vec::new(),
             plugs: Vec::new(),
+            ahead: VecDeque::new(),
+            seed,
             now: 0,
-        };
-        for plan in links {
-            network.add_link(plan, seed)?;
         }
-        Ok(network)
+    }
+
+    /// Adds a link between the ends a and b.
+    ///
+    /// # Arguments
+    /// * `options` - settings of a_to_b and of b_to_a.
+    ///
+    /// # Errors
+    /// An option out of range, which a checked configuration does not have.
+    pub fn add_link(
+        &mut self,
+        name: &str,
+        ends: [Sink; 2],
+        options: [&LinkOptions; 2],
+    ) -> Result<(), LinkOptionError> {
+        if self.names.is_empty() {
+            let frames = &mut self.fabric.frames;
+            frames.reserve(frames.max.min(FRAMES_READY));
+        }
+        self.names.push(name.to_owned());
+        for (direction, of) in DIRECTIONS.into_iter().enumerate() {
+            let streams = LinkStreams::new(self.seed, &format!("{name}/{of}"));
+            let link = Link::new(options[direction].clone(), streams, FRAMES_AT_START)?;
+            let wire = self.fabric.add_wire(link, ends[1 - direction]);
+            self.counts.push(Counts::default());
+            match ends[direction] {
+                Sink::Interface(number) => self.enter(number, Entrance::Wire(wire)),
+                Sink::Switch { index, port } => self.plugs.push((index, port, Outlet::Wire(wire))),
+                Sink::Host(_) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Binds an interface to a switch's port, without a link between.
@@ -133,26 +145,6 @@ impl Network {
         self.entrances[number] = entrance;
     }
 
-    fn add_link(&mut self, plan: &LinkPlan<'_>, seed: u64) -> Result<(), LinkOptionError> {
-        for (direction, name) in DIRECTIONS.into_iter().enumerate() {
-            let streams = LinkStreams::new(seed, &format!("{}/{name}", plan.name));
-            let options = plan.options[direction].clone();
-            let link = Link::new(options, streams, FRAMES_AT_START)?;
-            self.add_wire(link, plan.ends[direction], plan.ends[1 - direction]);
-        }
-        Ok(())
-    }
-
-    fn add_wire(&mut self, link: Link<FrameId>, from: Sink, to: Sink) {
-        let wire = self.fabric.add_wire(link, to);
-        self.counts.push(Counts::default());
-        match from {
-            Sink::Interface(number) => self.enter(number, Entrance::Wire(wire)),
-            Sink::Switch { index, port } => self.plugs.push((index, port, Outlet::Wire(wire))),
-            Sink::Host(_) => {}
-        }
-    }
-
     /// The links begin at `now`: so do their traces.
     pub fn begin(&mut self, now: Nanos) {
         for wire in &mut self.fabric.wires {
@@ -162,51 +154,106 @@ impl Network {
 
     // ---- frames -------------------------------------------------------------------------------------------
 
-    /// A frame has come in at an interface at the instant `arrival`; call `advance(arrival)` before.
+    /// A frame has come in at an interface at the instant `arrival`: does all that is due until then, and then what the frame
+    /// brings about. Where it pays, frames are parsed before those that came before them are handled, so call `catch_up`
+    /// behind the last one.
+    ///
+    /// # Returns
+    /// False: more is due than one turn may do, and all else is to have its turn.
     #[inline]
-    pub fn offer(&mut self, interface: usize, arrival: Nanos, bytes: &[u8]) {
-        match self.entrances.get(interface) {
-            Some(&Entrance::Wire(wire)) => {
+    pub fn offer(
+        &mut self,
+        interface: usize,
+        arrival: Nanos,
+        bytes: &[u8],
+        out: &mut impl Outbox,
+    ) -> bool {
+        let entrance = self.entrances.get(interface).copied().unwrap_or_default();
+        let mut in_time = true;
+        if let Entrance::Port { index, port } = entrance {
+            while let Some(switch) = &mut self.switches[index as usize] {
+                if !switch.device.ahead_pays() {
+                    break;
+                }
+                if switch.device.parse_ahead(arrival, port, bytes) {
+                    self.ahead.push_back(index);
+                    return in_time;
+                }
+                in_time &= self.handle_first(out);
+            }
+        }
+        in_time &= self.catch_up(out) & self.advance(arrival, out);
+        match entrance {
+            Entrance::Wire(wire) => {
                 let frame = self.fabric.frames.copy_of(bytes);
                 self.fabric.transmit(arrival, wire, frame);
             }
-            Some(&Entrance::Port { index, port }) => {
+            Entrance::Port { index, port } => {
                 if let Some(switch) = &mut self.switches[index as usize] {
-                    switch.receive_bytes(arrival, port, bytes, &mut self.fabric);
+                    let receive =
+                        |device: &mut Device, _: &mut _| device.receive(arrival, port, bytes);
+                    switch.receive_with(arrival, &mut self.fabric, receive);
                 }
             }
-            _ => {}
+            Entrance::Nowhere => {}
         }
+        in_time
     }
 
-    /// Does all that is due until `until`, each at its instant, as long as `out` has room for the frames that are to be
-    /// sent. The caller gives each departure back by [`Network::sent`].
-    ///
-    /// # Arguments
-    /// * `clock` - now by the clock: how late the frames are.
-    /// * `events` - how many may be done; what is left of them.
-    pub fn advance(
-        &mut self,
-        until: Nanos,
-        clock: Nanos,
-        events: &mut usize,
-        out: &mut Vec<Departure>,
-    ) -> Progress {
-        loop {
-            if !self.take_leaving(out) {
-                return Progress::Full;
+    /// Handles the frames that are parsed and not handled yet; as `offer`.
+    pub fn catch_up(&mut self, out: &mut impl Outbox) -> bool {
+        for &index in &self.ahead {
+            if let Some(switch) = &mut self.switches[index as usize] {
+                switch.device.warm_ahead();
             }
-            let Some((at, entity)) = self.fabric.calendar.peek().filter(|one| one.0 <= until)
-            else {
-                break;
+        }
+        let mut in_time = true;
+        while !self.ahead.is_empty() {
+            in_time &= self.handle_first(out);
+        }
+        in_time
+    }
+
+    /// Handles the first of them, and what is due before it.
+    fn handle_first(&mut self, out: &mut impl Outbox) -> bool {
+        let index = self.ahead.pop_front().unwrap_or_default() as usize;
+        let first = self.switches[index].as_ref();
+        let Some(arrival) = first.and_then(|switch| switch.device.next_ahead()) else {
+            return true;
+        };
+        let in_time = self.advance(arrival, out);
+        if let Some(switch) = &mut self.switches[index] {
+            let receive = |device: &mut Device, _: &mut _| device.receive_next();
+            switch.receive_with(arrival, &mut self.fabric, receive);
+        }
+        in_time
+    }
+
+    /// Does all that is due until `until`, each at its instant; as `offer`.
+    #[inline]
+    pub fn advance(&mut self, until: Nanos, out: &mut impl Outbox) -> bool {
+        let mut left = EVENTS_A_TURN;
+        loop {
+            while let Some((interface, frame)) = self.fabric.leaving.pop_front() {
+                let wire = NO_WIRE;
+                out.push(
+                    Departure { interface, wire },
+                    self.fabric.frames.get(frame).as_ref(),
+                );
+                self.fabric.frames.release(frame);
+            }
+            let due = self.fabric.calendar.peek();
+            let Some((at, entity)) = due.filter(|due| due.0 <= until) else {
+                self.now = self.now.max(until);
+                return true;
             };
-            let Some(left) = events.checked_sub(1) else {
-                return Progress::Busy;
-            };
-            *events = left;
+            if left == 0 {
+                return false;
+            }
+            left -= 1;
             self.now = self.now.max(at);
             match self.fabric.actors[entity as usize] {
-                Actor::Wire(wire) => self.deliver(wire, clock, out),
+                Actor::Wire(wire) => self.deliver(wire, out),
                 Actor::Switch(index) => {
                     if let Some(switch) = &mut self.switches[index as usize] {
                         switch.act(self.now, &mut self.fabric);
@@ -215,54 +262,31 @@ impl Network {
                 _ => self.fabric.calendar.set(entity, None),
             }
         }
-        self.now = self.now.max(until);
-        Progress::Done
-    }
-
-    /// Takes over what switches have sent to interfaces; false: `out` is full.
-    #[inline]
-    fn take_leaving(&mut self, out: &mut Vec<Departure>) -> bool {
-        while out.len() < out.capacity() {
-            let Some((interface, frame)) = self.fabric.leaving.pop_front() else {
-                return true;
-            };
-            out.push(Departure {
-                interface,
-                wire: NO_WIRE,
-                frame,
-            });
-        }
-        false
     }
 
     /// Hands over what has left a wire.
     #[inline]
-    fn deliver(&mut self, number: u32, clock: Nanos, out: &mut Vec<Departure>) {
-        let Wire { to, entity, .. } = self.fabric.wires[number as usize];
-        while out.len() < out.capacity() {
-            let link = &mut self.fabric.wires[number as usize].link;
+    fn deliver(&mut self, wire: u32, out: &mut impl Outbox) {
+        let Wire { to, entity, .. } = self.fabric.wires[wire as usize];
+        for _ in 0..EXITS_A_TURN {
+            let link = &mut self.fabric.wires[wire as usize].link;
             let Some(exit) = link.poll(self.now) else {
                 break;
             };
             if exit.dropped.is_none() {
-                let counts = &mut self.counts[number as usize];
-                counts.lateness.add(clock.saturating_sub(exit.at));
+                let counts = &mut self.counts[wire as usize];
+                counts.lateness.add(out.now().saturating_sub(exit.at));
                 if let Sink::Interface(interface) = to {
-                    out.push(Departure {
-                        interface,
-                        wire: number,
-                        frame: exit.item,
-                    });
-                    continue;
-                }
-                if !self.hand_over(to, exit.item) {
-                    self.counts[number as usize].dropped_unsent += 1;
+                    let frame = self.fabric.frames.get(exit.item);
+                    out.push(Departure { interface, wire }, frame.as_ref());
+                } else if !self.hand_over(to, exit.item) {
+                    self.counts[wire as usize].dropped_unsent += 1;
                 }
             }
             self.fabric.frames.release(exit.item);
         }
         // What is still due comes behind the others of that instant: no direction can keep them waiting.
-        let next = self.fabric.wires[number as usize].link.next_event();
+        let next = self.fabric.wires[wire as usize].link.next_event();
         self.fabric.calendar.set_after_action(entity, next);
     }
 
@@ -281,29 +305,14 @@ impl Network {
         }
     }
 
-    /// The bytes of a departure.
-    #[inline]
-    pub fn frame(&self, departure: Departure) -> &[u8] {
-        self.fabric.frames.get(departure.frame).as_ref()
-    }
-
-    /// Takes the memory of a departure back; `failed`: it could not be sent.
-    #[inline]
-    pub fn sent(&mut self, departure: Departure, failed: bool) {
-        if failed {
-            self.count_failure(departure);
-        }
-        self.fabric.frames.release(departure.frame);
-    }
-
+    /// A frame of so many bytes that left could not be sent.
     #[cold]
-    fn count_failure(&mut self, departure: Departure) {
+    pub fn count_failure(&mut self, departure: Departure, bytes: u64) {
         if let Some(counts) = self.counts.get_mut(departure.wire as usize) {
             counts.dropped_unsent += 1;
             return;
         }
         // No link is behind the port: the frame did not leave the switch.
-        let bytes = self.frame(departure).len() as u64;
         let entrance = self.entrances.get(departure.interface as usize);
         if let Some(&Entrance::Port { index, port }) = entrance {
             if let Some(device) = self.device(index as usize) {
@@ -316,6 +325,12 @@ impl Network {
     #[inline]
     pub fn next_event(&self) -> Option<Nanos> {
         self.fabric.calendar.peek().map(|(at, _)| at)
+    }
+
+    /// Never more frames under way than so many.
+    pub fn limit_frames(&mut self, most: usize) {
+        let frames = &mut self.fabric.frames;
+        frames.max = frames.max.min(most);
     }
 
     /// Frames under way, and the most that may be.
@@ -334,33 +349,15 @@ impl Network {
         (&self.fabric.wires[direction], &self.counts[direction])
     }
 
-    fn change<R>(&mut self, direction: usize, change: impl FnOnce(&mut Link<FrameId>) -> R) -> R {
+    /// Changes a direction.
+    pub fn change<R>(
+        &mut self,
+        direction: usize,
+        change: impl FnOnce(&mut Link<FrameId>) -> R,
+    ) -> R {
         let result = change(&mut self.fabric.wires[direction].link);
         self.fabric.refresh_wire(direction as u32);
         result
-    }
-
-    /// Changes settings of a direction from `now` on.
-    ///
-    /// # Errors
-    /// The first option that is out of range; then nothing has changed.
-    pub fn set(
-        &mut self,
-        now: Nanos,
-        direction: usize,
-        options: LinkOptions,
-    ) -> Result<(), LinkOptionError> {
-        self.change(direction, |link| link.set(now, options))
-    }
-
-    /// Holds a direction's deliveries for `duration`, or blocks its line.
-    pub fn spike(&mut self, now: Nanos, direction: usize, duration: Nanos, blocks: SpikeBlocks) {
-        self.change(direction, |link| link.spike(now, duration, blocks));
-    }
-
-    /// Drops all that enters a direction for `duration`.
-    pub fn outage(&mut self, now: Nanos, direction: usize, duration: Nanos) {
-        self.change(direction, |link| link.outage(now, duration));
     }
 
     // ---- switches -----------------------------------------------------------------------------------------
@@ -387,13 +384,6 @@ impl Network {
     /// The switches that are there.
     pub fn devices(&self) -> impl Iterator<Item = &Device> {
         self.switches.iter().flatten().map(|one| &one.device)
-    }
-
-    /// A link begins at the port.
-    pub fn is_plugged(&self, index: u32, port: u32) -> bool {
-        self.plugs
-            .iter()
-            .any(|plug| (plug.0, plug.1) == (index, port))
     }
 
     /// A link begins at the interface; else it is a switch's port.

@@ -4,7 +4,8 @@
 
 use crate::config::read_settings;
 use crate::network::{Network, DIRECTIONS};
-use netio::own_socket::refusal;
+use netio::own_socket::reply;
+use netio::socket::RxCounters;
 use serde::Serialize;
 use serde_json::{json, Map, Value};
 use traffic::link::{keys, LinkOptionError, Range, SpikeBlocks, Unit};
@@ -27,29 +28,17 @@ pub struct PortReport {
     pub present: bool,
     /// How often the interface went down or away.
     pub down_events: u64,
-    /// Frames lost before they reached the link, by reason.
-    #[serde(rename = "dropped_ring_full")]
-    pub ring_full: u64,
-    #[serde(rename = "dropped_truncated")]
-    pub truncated: u64,
-    #[serde(rename = "dropped_unsegmented")]
-    pub unsegmented: u64,
+    /// Frames lost before they reached the link.
+    #[serde(flatten)]
+    pub losses: RxCounters,
 }
 
-/// What is at the ends of the links: `2 * link`, plus 1 for end b.
-pub trait Ports {
-    fn report(&mut self, port: usize) -> PortReport;
-}
+/// Tells what is at an end of a link: `2 * link`, plus 1 for end b.
+pub type Ports<'a> = &'a mut dyn FnMut(usize) -> PortReport;
 
 /// Answers one line.
-pub fn handle(line: &str, now: Nanos, network: &mut Network, ports: &mut dyn Ports) -> Value {
-    match answer(line, now, network, ports) {
-        Ok(mut fields) => {
-            fields.shift_insert(0, "ok".to_owned(), json!(true));
-            Value::Object(fields)
-        }
-        Err(error) => refusal(&error),
-    }
+pub fn handle(line: &str, now: Nanos, network: &mut Network, ports: Ports<'_>) -> Value {
+    reply(answer(line, now, network, ports))
 }
 
 type Fields = Map<String, Value>;
@@ -58,7 +47,7 @@ fn answer(
     line: &str,
     now: Nanos,
     network: &mut Network,
-    ports: &mut dyn Ports,
+    ports: Ports<'_>,
 ) -> Result<Fields, String> {
     let request: Value = serde_json::from_str(line).map_err(|e| format!("not valid JSON: {e}"))?;
     let Value::Object(mut request) = request else {
@@ -66,9 +55,10 @@ fn answer(
     };
     let op = take_word(&mut request, "op", &OPERATIONS)?;
     let op = op.ok_or_else(|| missing("op") + "; allowed: " + &OPERATIONS.join(", "))?;
+    let op = OPERATIONS[op];
     let link = take_word(&mut request, "link", network.names())?;
     let mut fields = Fields::new();
-    if let op @ ("get" | "stats") = OPERATIONS[op] {
+    if let "get" | "stats" = op {
         nothing_left(&request, "op, link")?;
         let links = link.map_or(0..network.names().len(), |link| link..link + 1);
         let report = |link| report(now, network, link, ports, op == "stats");
@@ -87,7 +77,7 @@ fn answer(
         _ => 0..2,
     };
     let directions = directions.map(|direction| 2 * link + direction);
-    if OPERATIONS[op] == "set" {
+    if op == "set" {
         if request.is_empty() {
             let allowed = keys(Unit::Us).join(", ");
             return Err(format!("nothing to set; allowed: {allowed}"));
@@ -101,27 +91,35 @@ fn answer(
         let changed: Result<Vec<_>, _> = changed.collect();
         for (direction, options) in changed.map_err(|e: LinkOptionError| e.to_string())? {
             let shown = Value::Object(options.show(Unit::Us));
-            let set = network.set(now, direction, options);
+            let set = network.change(direction, |link| link.set(now, options));
             set.map_err(|e| e.to_string())?;
             fields.insert(DIRECTIONS[direction % 2].to_owned(), shown);
         }
         return Ok(fields);
     }
-    let duration = request.shift_remove("duration_us");
-    let duration = duration.ok_or_else(|| missing("duration_us"))?;
-    let us = DURATION_US.read(&duration);
+    let us = request.shift_remove("duration_us");
+    let us = DURATION_US.read(&us.ok_or_else(|| missing("duration_us"))?);
     let duration = (us.map_err(|e| format!("duration_us: {e}"))? * 1e3).round() as Nanos;
-    if OPERATIONS[op] == "spike" {
-        let blocks = match take_word(&mut request, "blocks", &["delivery", "line"])? {
-            Some(1) => SpikeBlocks::Line,
-            _ => SpikeBlocks::Delivery,
-        };
-        nothing_left(&request, "op, link, direction, duration_us, blocks")?;
-        directions.for_each(|direction| network.spike(now, direction, duration, blocks));
-    } else {
-        nothing_left(&request, "op, link, direction, duration_us")?;
-        directions.for_each(|direction| network.outage(now, direction, duration));
-    }
+    let (blocks, allowed) = match op {
+        "spike" => {
+            let blocks = match take_word(&mut request, "blocks", &["delivery", "line"])? {
+                Some(1) => SpikeBlocks::Line,
+                _ => SpikeBlocks::Delivery,
+            };
+            (Some(blocks), ", blocks")
+        }
+        _ => (None, ""),
+    };
+    nothing_left(
+        &request,
+        &format!("op, link, direction, duration_us{allowed}"),
+    )?;
+    directions.for_each(|direction| {
+        network.change(direction, |link| match blocks {
+            Some(blocks) => link.spike(now, duration, blocks),
+            None => link.outage(now, duration),
+        });
+    });
     Ok(fields)
 }
 
@@ -153,17 +151,11 @@ fn nothing_left(request: &Fields, allowed: &str) -> Result<(), String> {
 }
 
 /// What was counted at a link; or its settings in the form of `links.json`, and what is under way.
-fn report(
-    now: Nanos,
-    network: &Network,
-    link: usize,
-    ports: &mut dyn Ports,
-    counts: bool,
-) -> Value {
+fn report(now: Nanos, network: &Network, link: usize, ports: Ports<'_>, counts: bool) -> Value {
     let mut fields = Fields::new();
     fields.insert("name".to_owned(), json!(network.names()[link]));
     for (i, end) in ["a", "b"].into_iter().enumerate() {
-        let report = ports.report(2 * link + i);
+        let report = ports(2 * link + i);
         let shown = match counts {
             true => json!(report),
             false => json!({"interface": report.interface}),

@@ -2,16 +2,13 @@
 //! From a configuration to the loop: interfaces opened, links made, ports bound.
 
 use crate::config::{End, LinkConfig};
-use crate::control::Control;
-use crate::network::{LinkPlan, Network};
-use crate::run::{Attached, NetworkHandle, Parts, Wire, CONTROL_TOKEN};
-use crate::wakeup::WakeupLatency;
+use crate::network::Network;
+use crate::run::{Attached, Loop, NetworkHandle};
 use fabric::Sink;
-use netio::poll::Poller;
-use netio::socket::{Interface, RingOptions, TxSocket};
+use netio::socket::{RingOptions, TxSocket};
+use netio::thread::Scheduling;
+use netio::tx_batch::TxBatch;
 use netio::{PortBinding, PortIo};
-use serde_json::Value;
-use std::path::Path;
 
 /// Ethernet header and two VLAN tags.
 const LINK_HEADER_MAX: usize = 14 + 8;
@@ -21,6 +18,52 @@ const RING_FRAMES_MIN: usize = 128;
 const RING_FRAMES_MAX: usize = 4096;
 /// Memory of all frames.
 const FRAME_BYTES_MAX: usize = 512 << 20;
+/// With so many processors there is one for a thread that sends beside those of the packet thread and of the hosts.
+const PROCESSORS_FOR_SENDING: usize = 3;
+
+/// How the packet thread works, of one switch and of a network alike.
+#[derive(clap::Args, Debug, Clone)]
+pub struct LoopOptions {
+    #[command(flatten)]
+    pub scheduling: Scheduling,
+    /// Look instead of sleep for so long around a frame or a departure, microseconds (0 to 10000): shorter delays, for up to a whole processor
+    #[arg(long, default_value_t = 0, value_name = "US", value_parser = clap::value_parser!(u64).range(0..=10_000))]
+    pub spin_us: u64,
+    /// Wake up to this much before an instant, as the machine's latency asks for, and poll for the rest (0 to 1000)
+    #[arg(long, default_value_t = 100, value_name = "US", value_parser = clap::value_parser!(u64).range(0..=1000))]
+    pub lead_us: u64,
+    /// Threads that send frames, each for a share of the interfaces; 0: the packet thread sends too; auto: one where the process has 3
+    /// processors
+    #[arg(long, default_value = "0", value_name = "auto|N", value_parser = parse_threads)]
+    pub send_threads: SendThreads,
+    /// Frames that the kernel keeps for each interface while the packet thread is busy (32 to 65536); without it 128 to 4096, as many as 64 MiB hold
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(32..=65_536))]
+    pub ring_frames: Option<u32>,
+}
+
+/// How many threads send; None: what the machine has room for.
+pub type SendThreads = Option<usize>;
+
+fn parse_threads(text: &str) -> Result<SendThreads, String> {
+    let number = text.parse().ok().filter(|number| *number <= 64);
+    match (text, number) {
+        ("auto", _) => Ok(None),
+        (_, Some(number)) => Ok(Some(number)),
+        _ => Err(format!(
+            "\"{text}\" is neither auto nor a number from 0 to 64"
+        )),
+    }
+}
+
+impl LoopOptions {
+    /// Threads that send on this machine.
+    pub fn sending_threads(&self) -> usize {
+        self.send_threads.unwrap_or_else(|| {
+            let processors = std::thread::available_parallelism();
+            usize::from(processors.is_ok_and(|number| number.get() >= PROCESSORS_FOR_SENDING))
+        })
+    }
+}
 
 /// A switch of the network: its name and its ports' interfaces.
 pub struct SwitchPlan {
@@ -28,120 +71,95 @@ pub struct SwitchPlan {
     pub ports: Vec<PortBinding>,
 }
 
-/// How the loop is to be.
+/// What the network has.
 pub struct Setup<'a> {
+    pub links: &'a [LinkConfig],
+    pub switches: &'a [SwitchPlan],
+    /// Of the links' chance.
     pub seed: u64,
-    pub spin_us: u64,
+    /// Most frames on all links together.
     pub frames: usize,
-    pub control: &'a Path,
+    pub options: &'a LoopOptions,
 }
 
 impl Setup<'_> {
     /// Opens everything. The switches are not there until they are started.
     ///
-    /// # Arguments
-    /// * `intercept` - answers requests of the control socket that are not about links; None: it is about links.
-    ///
     /// # Errors
     /// One sentence that says what is wrong.
-    pub fn wire(
-        &self,
-        links: &[LinkConfig],
-        switches: &[SwitchPlan],
-        intercept: impl Fn(&str) -> Option<Value> + Send + Sync + 'static,
-    ) -> Result<(Wire, NetworkHandle), String> {
+    pub fn open(&self) -> Result<(Loop, NetworkHandle), String> {
+        let switches = self.switches;
+        let mut network = Network::new(switches.len(), self.seed, self.frames);
         let mut found = Found {
             switches,
             interfaces: Vec::new(),
         };
-        let mut ends = Vec::with_capacity(2 * links.len());
-        let mut plans = Vec::with_capacity(links.len());
-        for link in links {
+        let mut ends = Vec::with_capacity(2 * self.links.len());
+        for link in self.links {
             let of = |e: String| format!("link \"{}\": {e}", link.name);
-            let [a, b] = &link.ends;
-            let sinks = [found.end(a).map_err(of)?, found.end(b).map_err(of)?];
-            ends.extend(sinks.map(|(_, interface)| interface));
-            plans.push(LinkPlan {
-                name: &link.name,
-                ends: sinks.map(|(sink, _)| sink),
-                options: &link.options,
-            });
+            let sinks = [found.end(&link.a), found.end(&link.b)];
+            let [(a, end_a), (b, end_b)] = match sinks {
+                [Ok(a), Ok(b)] => [a, b],
+                [Err(e), _] | [_, Err(e)] => return Err(of(e)),
+            };
+            ends.extend([end_a, end_b]);
+            let added = network.add_link(&link.name, [a, b], [&link.a_to_b, &link.b_to_a]);
+            added.map_err(|e| of(e.to_string()))?;
         }
-        let mtu = found.interfaces.iter().map(|one| one.interface.mtu).max();
-        let slot_len = mtu.unwrap_or(0) as usize + LINK_HEADER_MAX;
-        let frames = self.frames.min(FRAME_BYTES_MAX / slot_len);
-        let mut network =
-            Network::new(&plans, switches.len(), self.seed, frames).map_err(|e| e.to_string())?;
         // Ports that are at no link lead to their interfaces.
-        for (index, switch) in (0..).zip(switches) {
-            for binding in &switch.ports {
-                let port = binding.port;
-                if !network.is_plugged(index, port) {
-                    let number = found.interface(&binding.interface)?;
-                    found.interfaces[number].has_frames = true;
-                    found.interfaces[number].port = Some((index as usize, port));
-                    network.bind(number as u32, index, port);
+        for (index, switch) in switches.iter().enumerate() {
+            for PortBinding { port, interface } in &switch.ports {
+                let number = found.interface(interface)?;
+                let one = &mut found.interfaces[number];
+                if one.port.is_none() {
+                    (one.has_frames, one.port) = (true, Some((index, *port)));
+                    network.bind(number as u32, index as u32, *port);
                 }
             }
         }
-        let rings = found.interfaces.iter().filter(|one| one.has_frames).count();
-        let ring_frames = RING_BYTES_TOTAL / slot_len.next_power_of_two() / rings.max(1);
+        let mut interfaces = found.interfaces;
+        let mtu = interfaces.iter().map(|one| one.io.mtu()).max();
+        let slot_len = mtu.unwrap_or(0) as usize + LINK_HEADER_MAX;
+        network.limit_frames(FRAME_BYTES_MAX / slot_len);
+        let rings = interfaces.iter().filter(|one| one.has_frames).count();
+        let share = RING_BYTES_TOTAL / slot_len.next_power_of_two() / rings.max(1);
         let ring = RingOptions {
-            frames: ring_frames.clamp(RING_FRAMES_MIN, RING_FRAMES_MAX),
+            frames: match self.options.ring_frames {
+                Some(frames) => frames as usize,
+                None => share.clamp(RING_FRAMES_MIN, RING_FRAMES_MAX),
+            },
         };
-        let poller = Poller::new().map_err(|e| format!("epoll: {e}"))?;
-        let mut interfaces = Vec::with_capacity(found.interfaces.len());
-        for (port, one) in (0..).zip(found.interfaces) {
-            let binding = PortBinding {
-                port,
-                interface: one.interface.name,
-            };
-            let io = PortIo::open(&binding, one.has_frames.then_some(ring));
-            interfaces.push(Attached {
-                io: io.map_err(|e| e.to_string())?,
-                port: one.port,
-            });
+        // Without an interface no right is needed: P4Runtime alone, as for trying a program.
+        let sockets =
+            (0..rings.min(self.options.sending_threads().max(1))).map(|_| TxSocket::open());
+        let sockets: std::io::Result<_> = sockets.collect();
+        let sockets = sockets.map_err(|e| {
+            format!("opening a packet socket (interfaces need root, or a user and network namespace: unshare -rn) failed: {e}")
+        })?;
+        let tx = TxBatch::new(sockets, interfaces.len());
+        for one in interfaces.iter_mut().filter(|one| one.has_frames) {
+            one.io.open(ring).map_err(|e| e.to_string())?;
         }
-        let tx = TxSocket::open().map_err(|e| format!("opening a packet socket failed: {e}"))?;
-        let control = Control::bind(self.control, CONTROL_TOKEN, &poller, intercept)
-            .map_err(|e| format!("control socket {}: {e}", self.control.display()))?;
-        let parts = Parts {
-            network,
-            interfaces,
-            ends,
-            tx,
-            control,
-            poller,
-            wakeup: WakeupLatency::new(self.spin_us * 1000),
-        };
-        Wire::new(parts, switches.len()).map_err(|e| format!("epoll: {e}"))
+        Loop::new(network, interfaces, ends, tx, self.options, switches.len())
+            .map_err(|e| format!("epoll, eventfd or netlink: {e}"))
     }
 }
 
 /// The interfaces that were found, by their numbers.
 struct Found<'a> {
     switches: &'a [SwitchPlan],
-    interfaces: Vec<FoundInterface>,
-}
-
-struct FoundInterface {
-    interface: Interface,
-    has_frames: bool,
-    port: Option<(usize, u32)>,
+    interfaces: Vec<Attached>,
 }
 
 impl Found<'_> {
     /// The number of an interface.
     fn interface(&mut self, name: &str) -> Result<usize, String> {
-        let known = self
-            .interfaces
-            .iter()
-            .position(|one| one.interface.name == name);
+        let known = self.interfaces.iter().position(|one| one.io.name() == name);
         if let Some(number) = known {
             return Ok(number);
         }
-        self.interfaces.push(FoundInterface {
-            interface: Interface::find(name).map_err(|e| e.to_string())?,
+        self.interfaces.push(Attached {
+            io: PortIo::find(name).map_err(|e| e.to_string())?,
             has_frames: false,
             port: None,
         });
@@ -151,7 +169,7 @@ impl Found<'_> {
     /// Where an end is, and which interface stands for it.
     fn end(&mut self, end: &End) -> Result<(Sink, usize), String> {
         match end {
-            End::Interface(name) => {
+            End::Interface { interface: name } => {
                 let number = self.interface(name)?;
                 self.interfaces[number].has_frames = true;
                 Ok((Sink::Interface(number as u32), number))

@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The control socket's language: each operation, and for each mistake a clear word and no change.
 
+mod outbox;
+
 use fabric::Sink;
+use netio::socket::RxCounters;
+use outbox::{offer, take};
 use serde_json::{json, Value};
-use wire::config::{parse, LinkConfig};
-use wire::network::{LinkPlan, Network};
-use wire::request::{handle, PortReport, Ports};
+use wire::config::parse;
+use wire::network::Network;
+use wire::request::{handle, PortReport};
 
 const MS: u64 = 1_000_000;
 
-struct Fake;
-
-impl Ports for Fake {
-    fn report(&mut self, port: usize) -> PortReport {
-        PortReport {
-            interface: format!("w{port}"),
-            present: true,
+fn report(port: usize) -> PortReport {
+    PortReport {
+        interface: format!("w{port}"),
+        present: true,
+        losses: RxCounters {
             ring_full: 3,
-            ..PortReport::default()
-        }
+            ..RxCounters::default()
+        },
+        ..PortReport::default()
     }
 }
 
@@ -28,18 +31,17 @@ fn network() -> Network {
                       {"name": "s2-h1", "a": {"interface": "w2"}, "b": {"interface": "w3"}}]}"#,
     )
     .unwrap();
-    let links: &'static [LinkConfig] = links.links.leak();
-    let plan = |(i, link): (u32, &'static LinkConfig)| LinkPlan {
-        name: &link.name,
-        ends: [Sink::Interface(2 * i), Sink::Interface(2 * i + 1)],
-        options: &link.options,
-    };
-    let plans: Vec<LinkPlan<'_>> = (0..).zip(links).map(plan).collect();
-    Network::new(&plans, 0, 1, 8).unwrap()
+    let mut network = Network::new(0, 1, 8);
+    for (i, link) in (0..).zip(&links.links) {
+        let ends = [2 * i, 2 * i + 1].map(Sink::Interface);
+        let options = [&link.a_to_b, &link.b_to_a];
+        network.add_link(&link.name, ends, options).unwrap();
+    }
+    network
 }
 
 fn ask(network: &mut Network, now: u64, request: Value) -> Value {
-    handle(&request.to_string(), now, network, &mut Fake)
+    handle(&request.to_string(), now, network, &mut report)
 }
 
 fn error(network: &mut Network, request: Value) -> String {
@@ -168,7 +170,7 @@ fn mistakes_are_told_with_what_is_allowed() {
 
 #[test]
 fn text_that_is_no_json_is_told_with_its_place() {
-    let answer = handle("{\"op\"", 0, &mut network(), &mut Fake);
+    let answer = handle("{\"op\"", 0, &mut network(), &mut report);
     assert_eq!(
         answer["error"],
         json!("not valid JSON: EOF while parsing an object at line 1 column 5")
@@ -184,12 +186,10 @@ fn a_spike_holds_and_an_outage_drops() {
         json!({"op": "outage", "link": "s2-h1", "direction": "b_to_a", "duration_us": 10000});
     assert_eq!(ask(&mut network, MS, spike), json!({"ok": true}));
     assert_eq!(ask(&mut network, MS, outage), json!({"ok": true}));
-    network.offer(2, 2 * MS, &[0; 60]);
-    network.offer(3, 2 * MS, &[0; 60]);
+    offer(&mut network, 2, 2 * MS, &[0; 60]);
+    offer(&mut network, 3, 2 * MS, &[0; 60]);
     assert_eq!(network.direction(3).0.link.stats().dropped_outage, 1);
-    let mut out = Vec::with_capacity(4);
-    network.advance(20 * MS, 20 * MS, &mut 100, &mut out);
-    assert!(out.is_empty());
+    assert!(take(&mut network, 20 * MS).is_empty());
     let state = ask(&mut network, 2 * MS, json!({"op": "get", "link": "s2-h1"}));
     assert_eq!(
         state["links"][0]["a_to_b_state"]["spike_left_us"],
@@ -199,8 +199,7 @@ fn a_spike_holds_and_an_outage_drops() {
         state["links"][0]["b_to_a_state"]["outage_left_us"],
         json!(9000)
     );
-    network.advance(21 * MS, 21 * MS, &mut 100, &mut out);
-    assert_eq!(out.len(), 1);
+    assert_eq!(take(&mut network, 21 * MS).len(), 1);
 }
 
 #[test]
@@ -210,14 +209,11 @@ fn a_spike_can_block_the_line_instead() {
         json!({"op": "spike", "link": "s2-h1", "direction": "a_to_b", "duration_us": 20000});
     spike["blocks"] = json!("line");
     assert_eq!(ask(&mut network, MS, spike), json!({"ok": true}));
-    network.offer(2, 2 * MS, &[0; 60]);
+    offer(&mut network, 2, 2 * MS, &[0; 60]);
     let link = &network.direction(2).0;
     assert_eq!((link.link.queued(), link.link.in_flight()), (1, 0));
-    let mut out = Vec::with_capacity(4);
-    network.advance(20 * MS, 20 * MS, &mut 100, &mut out);
-    assert!(out.is_empty());
-    network.advance(30 * MS, 30 * MS, &mut 100, &mut out);
-    assert_eq!(out.len(), 1);
+    assert!(take(&mut network, 20 * MS).is_empty());
+    assert_eq!(take(&mut network, 30 * MS).len(), 1);
 }
 
 #[test]
@@ -241,17 +237,17 @@ fn bursts_begin_and_end_by_command_in_one_direction() {
     let set = json!({"op": "set", "link": "s1-s2", "direction": "a_to_b", "ge_enter": 1, "ge_leave": 1e-6});
     assert_eq!(ask(&mut network, 0, set)["ok"], json!(true));
     for _ in 0..2 {
-        network.offer(0, 0, &[0; 60]);
-        network.offer(1, 0, &[0; 60]);
+        offer(&mut network, 0, 0, &[0; 60]);
+        offer(&mut network, 1, 0, &[0; 60]);
     }
     let link = &ask(&mut network, 1, json!({"op": "stats", "link": "s1-s2"}))["links"][0];
     assert_eq!(link["a_to_b"]["bad_state_packets"], json!(2));
     assert_eq!(link["a_to_b"]["dropped_loss"], json!(2));
     assert_eq!(link["b_to_a"]["bad_state_packets"], json!(0));
-    assert_eq!(link["b_to_a"]["in_flight_packets"], json!(2));
+    assert_eq!(link["b_to_a"]["offered_packets"], json!(2));
     let off = json!({"op": "set", "link": "s1-s2", "ge_enter": 0});
     assert_eq!(ask(&mut network, 2, off)["a_to_b"]["ge_enter"], json!(0.0));
-    network.offer(0, 3, &[0; 60]);
+    offer(&mut network, 0, 3, &[0; 60]);
     let link = &ask(&mut network, 4, json!({"op": "stats", "link": "s1-s2"}))["links"][0];
     assert_eq!(link["a_to_b"]["dropped_loss"], json!(2));
 }
@@ -259,7 +255,7 @@ fn bursts_begin_and_end_by_command_in_one_direction() {
 #[test]
 fn stats_count_both_directions_and_the_interfaces() {
     let mut network = network();
-    network.offer(0, 0, &[0; 60]);
+    offer(&mut network, 0, 0, &[0; 60]);
     let answer = ask(&mut network, 1, json!({"op": "stats", "link": "s1-s2"}));
     let link = &answer["links"][0];
     assert_eq!(link["a_to_b"]["offered_packets"], json!(1));

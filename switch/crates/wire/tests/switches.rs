@@ -7,11 +7,14 @@
 //! Both run the device's ops.p4. A frame's first byte 0 asks to be forwarded to the port in its second byte; what has
 //! been through a switch begins with two zeros.
 
+mod outbox;
+
 use device::{Device, DeviceConfig, PortConfig};
 use fabric::Sink;
+use outbox::{offer, take};
 use traffic::link::LinkOptions;
 use v1model::Pipeline;
-use wire::network::{Departure, LinkPlan, Network, Progress};
+use wire::network::Network;
 
 const OPS: &[u8] = include_bytes!("../../device/tests/p4/ops.json");
 const MS: u64 = 1_000_000;
@@ -38,12 +41,9 @@ fn network(frames: usize) -> Network {
         delay_ns: MS,
         ..LinkOptions::default()
     };
-    let link = LinkPlan {
-        name: "s0-s1",
-        ends: [0, 1].map(|index| Sink::Switch { index, port: 1 }),
-        options: &[options.clone(), options],
-    };
-    let mut network = Network::new(&[link], 2, 1, frames).unwrap();
+    let mut network = Network::new(2, 1, frames);
+    let ends = [0, 1].map(|index| Sink::Switch { index, port: 1 });
+    network.add_link("s0-s1", ends, [&options; 2]).unwrap();
     for index in 0..2 {
         network.bind(index, index, 0);
         network.start(index as usize, "s", device());
@@ -53,24 +53,18 @@ fn network(frames: usize) -> Network {
 
 /// Interfaces at which frames leave until `until`, in order.
 fn leaving(network: &mut Network, until: u64) -> Vec<u32> {
-    let mut out: Vec<Departure> = Vec::with_capacity(64);
-    let progress = network.advance(until, until, &mut 10_000, &mut out);
-    assert_eq!(progress, Progress::Done);
-    let interfaces = out.iter().map(|departure| departure.interface).collect();
-    for departure in out {
-        network.sent(departure, false);
-    }
-    interfaces
+    let left = take(network, until).into_iter();
+    left.map(|(interface, _)| interface).collect()
 }
 
 #[test]
 fn a_frame_crosses_both_switches_and_leaves_after_the_links_delay() {
     let mut network = network(64);
-    network.offer(0, 0, &ACROSS);
+    offer(&mut network, 0, 0, &ACROSS);
     assert!(leaving(&mut network, MS - 1).is_empty());
     assert_eq!(network.next_event(), Some(MS));
     assert_eq!(leaving(&mut network, MS), [1]);
-    network.offer(0, MS, &BACK);
+    offer(&mut network, 0, MS, &BACK);
     assert_eq!(leaving(&mut network, MS), [0]);
     assert_eq!(network.frames().0, 0);
 }
@@ -80,12 +74,12 @@ fn a_switch_that_stops_loses_what_comes_and_the_other_one_goes_on() {
     let mut network = network(64);
     assert!(network.stop(1).is_some());
     assert!(network.stop(1).is_none());
-    network.offer(0, 0, &ACROSS);
-    network.offer(0, 0, &BACK);
+    offer(&mut network, 0, 0, &ACROSS);
+    offer(&mut network, 0, 0, &BACK);
     assert_eq!(leaving(&mut network, 2 * MS), [0]);
     assert_eq!(network.direction(0).1.dropped_unsent, 1);
     network.start(1, "s1", device());
-    network.offer(0, 2 * MS, &ACROSS);
+    offer(&mut network, 0, 2 * MS, &ACROSS);
     assert_eq!(leaving(&mut network, 4 * MS), [1]);
     assert_eq!(network.frames().0, 0);
 }
@@ -95,12 +89,12 @@ fn a_port_that_is_down_takes_no_frame_from_its_link() {
     let mut network = network(64);
     network.device(1).unwrap().set_port_up(1, false);
     network.refresh(1);
-    network.offer(0, 0, &ACROSS);
+    offer(&mut network, 0, 0, &ACROSS);
     assert!(leaving(&mut network, MS).is_empty());
     assert_eq!(network.direction(0).1.dropped_unsent, 1);
     network.device(1).unwrap().set_port_up(1, true);
     network.refresh(1);
-    network.offer(0, MS, &ACROSS);
+    offer(&mut network, 0, MS, &ACROSS);
     assert_eq!(leaving(&mut network, 2 * MS), [1]);
 }
 
@@ -108,7 +102,7 @@ fn a_port_that_is_down_takes_no_frame_from_its_link() {
 fn frames_of_switches_have_the_same_bound_of_memory() {
     let mut network = network(8);
     for _ in 0..10 {
-        network.offer(0, 0, &ACROSS);
+        offer(&mut network, 0, 0, &ACROSS);
         leaving(&mut network, 0);
     }
     assert_eq!(network.frames(), (8, 8));

@@ -24,9 +24,9 @@ fn outcome(mut device: Device, arrivals: &[Arrival], burst: Option<u64>) -> (Sen
                 device.receive(*now, *port, frame);
             }
             Some(most) => {
-                device.receive_ahead(*now, *port, frame, &mut sent);
+                receive_ahead(&mut device, *now, *port, frame, &mut sent);
                 if left == 0 {
-                    device.catch_up(&mut sent);
+                    catch_up(&mut device, &mut sent);
                     left = random.below(most);
                 } else {
                     left -= 1;
@@ -34,7 +34,7 @@ fn outcome(mut device: Device, arrivals: &[Arrival], burst: Option<u64>) -> (Sen
             }
         }
     }
-    device.catch_up(&mut sent);
+    catch_up(&mut device, &mut sent);
     device.advance(u64::MAX / 2, &mut sent);
     let ports: Vec<_> = device.ports().map(|p| device.port_stats(p)).collect();
     let mut events = Vec::new();
@@ -87,8 +87,8 @@ fn without_a_program() {
     let mut device = Device::new(device::DeviceConfig::default());
     device.add_port(0, PortConfig::default()).unwrap();
     let mut sent = Sent::default();
-    device.receive_ahead(5, 0, &[0; 60], &mut sent);
-    device.catch_up(&mut sent);
+    receive_ahead(&mut device, 5, 0, &[0; 60], &mut sent);
+    catch_up(&mut device, &mut sent);
     assert_eq!(device.stats().received, 1);
     assert_eq!(device.stats().dropped(device::DropReason::NoPipeline), 1);
 }

@@ -123,3 +123,34 @@ pub fn one(device: &mut Device, now: Nanos, frame: &[u8]) -> Vec<(u32, Vec<u8>, 
     device.advance(now, &mut sent);
     sent.0
 }
+
+/// One of several frames that came in, parsed ahead where there is a program.
+pub fn receive_ahead(
+    device: &mut Device,
+    now: Nanos,
+    port: u32,
+    frame: &[u8],
+    tx: &mut dyn Transmit,
+) {
+    while !device.parse_ahead(now, port, frame) {
+        if !handle_next(device, tx) {
+            device.advance(now, tx);
+            return device.receive(now, port, frame);
+        }
+    }
+}
+
+/// Handles those that are parsed.
+pub fn catch_up(device: &mut Device, tx: &mut dyn Transmit) {
+    device.warm_ahead();
+    while handle_next(device, tx) {}
+}
+
+fn handle_next(device: &mut Device, tx: &mut dyn Transmit) -> bool {
+    let arrival = device.next_ahead();
+    if let Some(arrival) = arrival {
+        device.advance(arrival, tx);
+        device.receive_next();
+    }
+    arrival.is_some()
+}

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A network interface of this namespace: its name resolved to an index and an MTU.
 
-use std::ffi::CString;
+use crate::link_state::{ask, index_of, link_flags};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixDatagram;
 
 /// A network interface as it was when looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,44 +38,26 @@ impl Interface {
     pub fn find(name: &str) -> Result<Self, InterfaceError> {
         let valid = (1..=15).contains(&name.len())
             && !name.contains(|c: char| c == '/' || c == '\0' || c.is_whitespace());
-        let text = match CString::new(name) {
-            Ok(text) if valid => text,
-            _ => return Err(InterfaceError::BadName(name.to_owned())),
-        };
-        // SAFETY: text is a NUL-terminated string.
-        let index = unsafe { libc::if_nametoindex(text.as_ptr()) };
-        if index == 0 {
-            return Err(InterfaceError::Missing(name.to_owned()));
+        if !valid {
+            return Err(InterfaceError::BadName(name.to_owned()));
         }
-        let io_error = |action, source| InterfaceError::Io {
-            name: name.to_owned(),
-            action,
-            source,
+        let fail = |action| {
+            move |source: io::Error| match source.raw_os_error() {
+                Some(libc::ENODEV) => InterfaceError::Missing(name.to_owned()),
+                _ => InterfaceError::Io {
+                    name: name.to_owned(),
+                    action,
+                    source,
+                },
+            }
         };
-        // Any socket will do, but to close a packet socket takes the kernel tens of milliseconds, in which the caller, mostly
-        // the packet thread, forwards nothing.
-        let socket = UnixDatagram::unbound().map_err(|e| io_error("opening a socket", e))?;
-        // SAFETY: all-zero is a valid ifreq; the name fits with its NUL (checked above); each request fills the
-        // member of the union that is read after it.
-        let (mtu, flags) = unsafe {
-            let mut request: libc::ifreq = std::mem::zeroed();
-            for (to, from) in request.ifr_name.iter_mut().zip(text.as_bytes()) {
-                *to = *from as libc::c_char;
-            }
-            if libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU as _, &mut request) < 0 {
-                return Err(io_error("reading the MTU", io::Error::last_os_error()));
-            }
-            let mtu = request.ifr_ifru.ifru_mtu;
-            if libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS as _, &mut request) < 0 {
-                return Err(io_error("reading the flags", io::Error::last_os_error()));
-            }
-            (mtu, request.ifr_ifru.ifru_flags)
-        };
+        let mtu = ask(name, libc::SIOCGIFMTU, |_| ()).map_err(fail("reading the MTU"))?;
         Ok(Self {
             name: name.to_owned(),
-            index: index as i32,
-            mtu: mtu as u32,
-            up: i32::from(flags) & libc::IFF_UP != 0,
+            index: index_of(name).map_err(fail("reading the index"))?,
+            // SAFETY: the call has filled the MTU.
+            mtu: unsafe { mtu.ifr_ifru.ifru_mtu } as u32,
+            up: link_flags(name).map_err(fail("reading the flags"))?.up,
         })
     }
 }

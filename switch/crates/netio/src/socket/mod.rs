@@ -14,11 +14,12 @@ mod tx;
 pub use checksum::complete_checksum;
 pub use interface::{Interface, InterfaceError};
 pub use rx_ring::{RingOptions, RxCounters, RxFrame, RxRing};
-pub use tx::{TxError, TxSocket, TX_BATCH};
+pub use tx::{TxSocket, TX_BATCH};
 
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 /// `setsockopt` with a plain value.
 fn set_option<T: Copy>(fd: BorrowedFd<'_>, level: i32, name: i32, value: T) -> io::Result<()> {
@@ -41,18 +42,13 @@ fn set_option<T: Copy>(fd: BorrowedFd<'_>, level: i32, name: i32, value: T) -> i
 
 /// A raw packet socket that receives nothing until it is bound with a protocol.
 fn packet_socket() -> io::Result<OwnedFd> {
-    // SAFETY: plain system call; the new descriptor is owned by nobody else.
-    unsafe {
-        let fd = libc::socket(
-            libc::AF_PACKET,
-            libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK,
-            0,
-        );
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(OwnedFd::from_raw_fd(fd))
-    }
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(rustix::net::socket_with(
+        AddressFamily::PACKET,
+        SocketType::RAW,
+        flags,
+        None,
+    )?)
 }
 
 /// The link-layer address of an interface, for `bind` and `sendmsg`.

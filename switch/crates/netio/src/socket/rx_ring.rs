@@ -13,6 +13,8 @@ use super::{
     complete_checksum, link_address, packet_socket, set_option, Interface, InterfaceError,
 };
 use crate::clock::{ClockPair, Nanos};
+use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
+use serde::Serialize;
 use std::io;
 use std::mem::{offset_of, size_of};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -42,14 +44,17 @@ impl Default for RingOptions {
     }
 }
 
-/// Frames that never reached the caller, by reason. All counts are since the ring was opened.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Frames that never reached the caller, by reason.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct RxCounters {
     /// The ring was full.
+    #[serde(rename = "dropped_ring_full")]
     pub ring_full: u64,
     /// Longer than the interface's MTU at opening time.
+    #[serde(rename = "dropped_truncated")]
     pub truncated: u64,
     /// Segmentation left to the device: offloads are on where they must be off.
+    #[serde(rename = "dropped_unsegmented")]
     pub unsegmented: u64,
 }
 
@@ -117,20 +122,10 @@ impl RxRing {
         set_option(socket, packet, libc::PACKET_RX_RING, request)
             .map_err(fail("PACKET_RX_RING"))?;
         let map_len = blocks * block_len;
+        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: a fresh mapping of the ring that was just made, with its exact length.
-        let map = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                map_len,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                fd.as_raw_fd(),
-                0,
-            )
-        };
-        if map == libc::MAP_FAILED {
-            return Err(fail("mapping the ring")(io::Error::last_os_error()));
-        }
+        let map = unsafe { mmap(std::ptr::null_mut(), map_len, access, flags, &fd, 0) };
+        let map = map.map_err(|e| fail("mapping the ring")(e.into()))?;
         let ring = Self {
             map: NonNull::new(map.cast()).expect("mmap never returns null"),
             map_len,
@@ -296,8 +291,8 @@ impl RxRing {
         Some(bytes)
     }
 
-    /// What was lost; asks the kernel for its part, so not for the packet path.
-    pub fn counters(&mut self) -> RxCounters {
+    /// What was lost since the last call; asks the kernel for its part, so not for the packet path.
+    pub fn take_counters(&mut self) -> RxCounters {
         // SAFETY: plain getsockopt into a struct of the stated size; the kernel resets its count at each read.
         unsafe {
             let mut stats: libc::tpacket_stats = std::mem::zeroed();
@@ -313,24 +308,12 @@ impl RxRing {
                 self.counters.ring_full += u64::from(stats.tp_drops);
             }
         }
-        self.counters
+        std::mem::take(&mut self.counters)
     }
 
-    /// The pending error of the socket, cleared by this: ENETDOWN when the interface went down or away.
-    pub fn take_error(&self) -> Option<io::Error> {
-        let mut code: libc::c_int = 0;
-        let mut len = size_of::<libc::c_int>() as libc::socklen_t;
-        // SAFETY: plain getsockopt into an int.
-        let rc = unsafe {
-            libc::getsockopt(
-                self.fd.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_ERROR,
-                (&raw mut code).cast(),
-                &mut len,
-            )
-        };
-        (rc == 0 && code != 0).then(|| io::Error::from_raw_os_error(code))
+    /// Clears the pending error of the socket: ENETDOWN when the interface went down or away.
+    pub fn clear_error(&self) {
+        let _ = rustix::net::sockopt::socket_error(&self.fd);
     }
 }
 
@@ -343,6 +326,6 @@ impl AsFd for RxRing {
 impl Drop for RxRing {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by open with this length and is not used after.
-        unsafe { libc::munmap(self.map.as_ptr().cast(), self.map_len) };
+        let _ = unsafe { munmap(self.map.as_ptr().cast(), self.map_len) };
     }
 }

@@ -12,27 +12,6 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 /// Frames in one system call.
 pub const TX_BATCH: usize = 64;
 
-/// Why a frame was not sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TxError {
-    /// The interface (or its peer) is down or gone.
-    Down,
-    /// The kernel had no room for it, also at the second try.
-    NoBuffer,
-    /// Anything else, such as a frame longer than the MTU; the error number.
-    Other(i32),
-}
-
-impl TxError {
-    fn from_errno(errno: i32) -> Self {
-        match errno {
-            libc::ENETDOWN | libc::ENXIO | libc::ENODEV => Self::Down,
-            libc::ENOBUFS | libc::EAGAIN => Self::NoBuffer,
-            other => Self::Other(other),
-        }
-    }
-}
-
 /// A sending socket for all interfaces of the namespace, with its message headers preallocated.
 pub struct TxSocket {
     fd: OwnedFd,
@@ -84,12 +63,13 @@ impl TxSocket {
     }
 
     /// Sends `count` frames in order; `frame(i)` gives the interface index and the bytes of the i-th.
-    /// A frame that fails is told to `failed` and the rest go on. Returns how many were sent.
+    /// A frame that fails (its interface is down or gone, the kernel had no room for it at the second try either, or it is longer than
+    /// the MTU) is told to `failed` and the rest go on. Returns how many were sent.
     pub fn send<'a>(
         &mut self,
         count: usize,
         frame: impl Fn(usize) -> (i32, &'a [u8]),
-        mut failed: impl FnMut(usize, TxError),
+        mut failed: impl FnMut(usize),
     ) -> usize {
         let mut sent_total = 0;
         let mut base = 0;
@@ -123,14 +103,13 @@ impl TxSocket {
                 if errno == libc::EINTR {
                     continue;
                 }
-                let error = TxError::from_errno(errno);
-                if error == TxError::NoBuffer && !retried {
+                if matches!(errno, libc::ENOBUFS | libc::EAGAIN) && !retried {
                     retried = true;
                     // Lets the receiving softirq run; a peer that is down fails again at once.
                     std::thread::yield_now();
                     continue;
                 }
-                failed(base + done, error);
+                failed(base + done);
                 done += 1;
                 retried = false;
             }
