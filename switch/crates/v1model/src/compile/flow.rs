@@ -175,50 +175,6 @@ impl Flow {
         order.reverse();
         order
     }
-
-    /// Where a jump to `id` ends up: through blocks that do nothing.
-    fn resolve(&self, mut id: Id) -> Id {
-        for _ in 0..self.blocks.len() {
-            match &self.blocks[id] {
-                Block {
-                    ops,
-                    exit: Exit::Goto(to),
-                } if ops.is_empty() => id = *to,
-                _ => break,
-            }
-        }
-        id
-    }
-
-    /// Blocks that do nothing go, and one that only one other goes on to becomes a part of that.
-    pub fn tidy(&mut self) {
-        let resolved: Vec<Id> = (0..self.blocks.len()).map(|id| self.resolve(id)).collect();
-        for block in &mut self.blocks {
-            block.exit.retarget(|id| resolved[id]);
-        }
-        self.roots.iter_mut().for_each(|id| *id = resolved[*id]);
-        let mut found = vec![false; self.blocks.len()];
-        for &root in &self.roots {
-            self.order(root).into_iter().for_each(|id| found[id] = true);
-        }
-        for id in (0..found.len()).filter(|&id| !found[id]) {
-            self.blocks[id] = Block::default();
-        }
-        let entries = self.entries();
-        for id in 0..self.blocks.len() {
-            while let Exit::Goto(to) = self.blocks[id].exit {
-                if self.blocks[to] == Block::default() {
-                    self.blocks[id].exit = Exit::Stop;
-                } else if entries[to] == 1 && to != id {
-                    let next = std::mem::take(&mut self.blocks[to]);
-                    self.blocks[id].ops.extend(next.ops);
-                    self.blocks[id].exit = next.exit;
-                } else {
-                    break;
-                }
-            }
-        }
-    }
 }
 
 /// How many exits, tables, actions and roots lead to each block of a program.
@@ -298,5 +254,96 @@ impl Inliner<'_> {
             to.push(self.id(next.to(hit, None), None));
         }
         Exit::Lookup { table, actions, to }
+    }
+}
+
+/// For each node whether a search from node 0 on comes back to it on its way: every cycle goes through such a node.
+/// `next` appends the nodes that may follow one.
+pub(super) fn loop_heads(nodes: usize, mut next: impl FnMut(usize, &mut Vec<usize>)) -> Vec<bool> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Seen {
+        Not,
+        OnTheWay,
+        Done,
+    }
+    let (mut seen, mut heads) = (vec![Seen::Not; nodes], vec![false; nodes]);
+    // Nodes on the way, each with where its waiting followers begin. No recursion: a program may be long.
+    let (mut way, mut waiting): (Vec<(usize, usize)>, Vec<usize>) = (Vec::new(), Vec::new());
+    for start in 0..nodes {
+        if seen[start] != Seen::Not {
+            continue;
+        }
+        waiting.push(start);
+        way.push((usize::MAX, 0));
+        while let Some(&(node, first)) = way.last() {
+            if waiting.len() == first {
+                way.pop();
+                if let Some(seen) = seen.get_mut(node) {
+                    *seen = Seen::Done;
+                }
+                continue;
+            }
+            let Some(to) = waiting.pop() else { break };
+            match seen[to] {
+                Seen::Done => {}
+                Seen::OnTheWay => heads[to] = true,
+                Seen::Not => {
+                    seen[to] = Seen::OnTheWay;
+                    way.push((to, waiting.len()));
+                    next(to, &mut waiting);
+                }
+            }
+        }
+    }
+    heads
+}
+
+impl Flow {
+    /// Sees that code that comes back to where it was passes a `Step` on its way.
+    ///
+    /// # Errors
+    /// It does not; that would be a mistake of this crate.
+    pub fn check_end(&self) -> Result<(), NotCompiled> {
+        let blocks = &self.blocks;
+        let heads = loop_heads(blocks.len(), |id, next| {
+            if !blocks[id].ops.contains(&Op::Step) {
+                next.extend(blocks[id].exit.targets());
+            }
+        });
+        match heads.contains(&true) {
+            true => Err(NotCompiled::Endless),
+            false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::loop_heads;
+
+    fn heads(edges: &[&[usize]]) -> Vec<usize> {
+        let heads = loop_heads(edges.len(), |node, next| next.extend(edges[node]));
+        (0..edges.len()).filter(|&node| heads[node]).collect()
+    }
+
+    #[test]
+    fn only_what_comes_back_is_a_head() {
+        assert_eq!(heads(&[&[1, 2], &[3], &[3], &[]]), [0; 0]);
+        assert_eq!(heads(&[&[1], &[2], &[1, 3], &[]]), [1]);
+        assert_eq!(heads(&[&[0]]), [0]);
+        // Unreachable from the first node.
+        assert_eq!(heads(&[&[], &[2], &[1]]), [1]);
+        // Two loops through one node, one of them inside the other.
+        assert_eq!(heads(&[&[1], &[2], &[1, 0], &[]]), [0, 1]);
+    }
+
+    #[test]
+    fn a_long_way_needs_no_stack() {
+        let last = 1_000_000;
+        let heads = loop_heads(last + 1, |node, next| {
+            next.push(if node == last { 0 } else { node + 1 })
+        });
+        assert_eq!(heads.iter().filter(|head| **head).count(), 1);
+        assert!(heads[0]);
     }
 }

@@ -62,23 +62,15 @@ pub(crate) fn touches(program: &Program, op: &Op, f: &mut Visit) {
                 f(Reads, run(value.slot, value.limbs));
             }
         }
-        Part::Width(_)
-        | Part::Field(..)
-        | Part::SameSize(..)
-        | Part::Member(..)
-        | Part::Counter(_)
-        | Part::Meter(_)
-        | Part::Register(..)
-        | Part::FieldList(_) => {}
     });
 }
 
 /// What a lookup reads and writes besides the action that follows.
 pub(crate) fn lookup(program: &Program, table: &TableCode, f: &mut Visit) {
-    for &(slot, limbs) in &table.key {
-        f(Touch::Reads, run(slot, limbs));
+    for &(slot, _) in &table.key {
+        f(Touch::Reads, one(slot));
     }
-    if let Some(selector) = table.selector {
+    if let Some(selector) = program.selector(table) {
         inputs(program, selector, &mut |range| f(Touch::Reads, range));
     }
     if let Some((slot, _)) = table.meter {

@@ -6,29 +6,26 @@
 //! |---|---|
 //! | `effects` | what an operation reads and writes |
 //! | `specialise` | a copy of a block for what is known where it begins, so that known branches go |
-//! | `values`, `pool` | operations read where values come from; common and constant ones are not computed |
+//! | `copies` | operations read where values come from |
 //! | `dead` | results that nobody reads are not computed |
 //! | `patches` | which bytes of headers a program can change at all |
 //! | `slots` | a set of slots |
 
+mod copies;
 pub(crate) mod dead;
 pub(crate) mod effects;
 #[cfg(test)]
 mod pass_tests;
 mod patches;
-mod pool;
 pub(crate) mod slots;
 mod specialise;
 #[cfg(test)]
 mod tests;
-mod values;
-
-use std::collections::HashMap;
 
 use self::effects::Effects;
-use self::pool::Pool;
 use self::slots::SlotSet;
-use super::code::{Piece, Program};
+use self::specialise::Constants;
+use super::code::{Program, Word};
 use super::flow::{self, Flow};
 use super::layout::{Layout, Slot};
 use super::Written;
@@ -49,9 +46,9 @@ pub(crate) struct Optimised {
     pub flow: Flow,
     /// The slots that count when a part of the program has run: what others see, and what a later part reads.
     pub kept: SlotSet,
-    /// For each of `Program::deparser`, the pieces with fields that the program ever writes: all that differs from the
-    /// frame when the headers are those that were extracted. None: not known.
-    pub patches: Option<Vec<Vec<Piece>>>,
+    /// For each of `Program::deparser`, which of its words have fields that the program ever writes: all that differs from
+    /// the frame when the headers are those that were extracted.
+    pub patches: Vec<Vec<(usize, Word)>>,
     /// Slots that a reset zeroes, first and behind the last; the others are written before they are read.
     pub resets: Vec<(usize, usize)>,
 }
@@ -69,30 +66,24 @@ pub(crate) fn optimise(written: &Written) -> Result<Optimised, NotCompiled> {
     let flow = Flow::new(program, &tables, MOST_OPS)?;
     let mut program = program.clone();
     (program.blocks, program.notes) = Default::default();
-    let template = std::mem::take(&mut program.template).into_vec();
-    let mut pool = Pool::new(constants.clone(), template);
-    let mut visible = visible(&program, layout, pool.template.len());
-    let mut effects = Effects {
+    let mut visible = visible(&program, layout);
+    let effects = Effects {
         registers: schema
             .registers
             .iter()
             .map(|r| (r.size.into(), r.width))
             .collect(),
-        most: upper_bounds(&pool, layout),
-        copies: HashMap::new(),
+        most: upper_bounds(&program, constants, layout),
         program,
     };
     let most = flow.size() + MORE;
-    let mut flow = specialise::specialise(&flow, &effects, pool.values(), most);
+    let mut flow = specialise::specialise(&flow, &effects, constants, most);
     for _ in 0..2 {
-        values::propagate(&mut flow, &mut effects, &mut pool);
-        visible.grow(effects.most.len());
+        copies::propagate(&mut flow, &effects);
         visible = dead::remove(&mut flow, &effects, &visible);
     }
     let first = first_values(&flow, &effects, layout, &visible);
     let patches = patches::patches(&flow, &effects);
-    effects.program.template = pool.template.into();
-    flow.tidy();
     Ok(Optimised {
         resets: resets(&first, effects.program.state_end),
         effects,
@@ -129,15 +120,15 @@ fn resets(visible: &SlotSet, end: usize) -> Vec<(usize, usize)> {
 }
 
 /// The largest value of each slot.
-fn upper_bounds(pool: &Pool, layout: &Layout) -> Vec<u64> {
-    let mut most = vec![u64::MAX; pool.template.len()];
+fn upper_bounds(program: &Program, constants: &Constants, layout: &Layout) -> Vec<u64> {
+    let mut most = vec![u64::MAX; program.template.len()];
     for (slot, width, _) in layout.slots() {
         most[usize::from(slot)] = low_mask(width);
     }
     for header in layout.headers.iter().filter(|h| !h.metadata) {
         most[usize::from(header.valid)] = 1;
     }
-    for (&slot, &value) in pool.values() {
+    for (&slot, &value) in constants {
         most[usize::from(slot)] = value;
     }
     most
@@ -145,8 +136,8 @@ fn upper_bounds(pool: &Pool, layout: &Layout) -> Vec<u64> {
 
 /// The slots that count when a part of the program has run: all of headers and metadata but p4c's local variables, and
 /// of those what is read without operations.
-fn visible(program: &Program, layout: &Layout, slots: usize) -> SlotSet {
-    let mut visible = SlotSet::new(slots);
+fn visible(program: &Program, layout: &Layout) -> SlotSet {
+    let mut visible = SlotSet::new(program.template.len());
     (2..program.state_end).for_each(|slot| visible.add(slot));
     for (slot, _, local) in layout.slots() {
         if local {

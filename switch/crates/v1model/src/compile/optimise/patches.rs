@@ -5,23 +5,18 @@
 use super::effects::{Effects, Touch};
 use super::flow::Flow;
 use super::slots::SlotSet;
-use crate::compile::code::{Op, Piece};
+use crate::compile::code::{Emitted, Op, Word};
 
-/// `Optimised::patches`; None when a header has fields that only the slow path writes.
-pub(super) fn patches(flow: &Flow, effects: &Effects) -> Option<Vec<Vec<Piece>>> {
+/// `Optimised::patches`. A header with a varbit field is never extracted in place.
+pub(super) fn patches(flow: &Flow, effects: &Effects) -> Vec<Vec<(usize, Word)>> {
     let written = written(flow, effects);
-    let of = |&(_, base, ty): &(u16, u16, u16)| {
-        let io = &effects.program.headers[usize::from(ty)];
-        // A header with a varbit field is never extracted in place.
-        if io.varbit.is_some() {
-            return Some(Vec::new());
-        }
-        let is_written = |piece: &&Piece| {
-            let mut fields = piece.fields.iter();
-            fields.any(|(offset, _)| written.contains(usize::from(base + offset)))
-        };
-        let pieces = io.pieces.as_ref()?;
-        Some(pieces.iter().filter(is_written).cloned().collect())
+    let is_written = |(_, word): &(usize, Word)| {
+        let mut fields = word.fields.iter();
+        fields.any(|(slot, _)| written.contains((*slot).into()))
+    };
+    let of = |header: &Emitted| {
+        let words = header.words.clone().unwrap_or_default();
+        words.into_iter().enumerate().filter(is_written).collect()
     };
     effects.program.deparser.iter().map(of).collect()
 }

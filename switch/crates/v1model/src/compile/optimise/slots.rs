@@ -15,12 +15,6 @@ impl SlotSet {
         }
     }
 
-    /// Makes room for slots below `slots`.
-    pub fn grow(&mut self, slots: usize) {
-        self.words
-            .resize(slots.div_ceil(64).max(self.words.len()), 0);
-    }
-
     pub fn contains(&self, slot: usize) -> bool {
         self.words[slot / 64] >> (slot % 64) & 1 == 1
     }
