@@ -119,7 +119,7 @@ impl Compiler<'_> {
             "add_header" | "add_header_fast" | "remove_header" => {
                 count(1)?;
                 let header = self.reader.header(&p[0])?;
-                let header = e.element(&header).at(&self.primitive)?;
+                let header = e.element(&header).at(self.primitive)?;
                 e.op(match op {
                     "remove_header" => Op::SetInvalid { header },
                     _ => Op::SetValid { header },
@@ -274,7 +274,7 @@ impl Compiler<'_> {
             "assert" | "assume" => {
                 count(1)?;
                 let cond = self.reader.cond(&p[0])?;
-                let a = e.boolean(&cond, None).at(&self.primitive)?;
+                let a = e.boolean(&cond, None).at(self.primitive)?;
                 let source = self
                     .primitive
                     .opt("source_info")
@@ -302,7 +302,7 @@ impl Compiler<'_> {
     /// The low 64 bits of a number (indexes, sizes, counts).
     fn slot(&self, e: &mut Emitter, json: &Json) -> Load<Slot> {
         let expr = self.reader.data(json)?;
-        e.modular(&expr, 1, None).at(&json)
+        e.modular(&expr, 1, None).at(json)
     }
 
     fn constant(&self, json: &Json) -> Load<u64> {
@@ -380,13 +380,13 @@ impl Compiler<'_> {
             };
             let (d, a) = (all(d), all(a));
             self.reader.same_members(self.primitive, &d, &a)?;
-            copy_union(e, &d, &a).at(&self.primitive)?;
+            copy_union(e, &d, &a).at(self.primitive)?;
         }
         Ok(())
     }
 
     fn message(&self, e: &mut Emitter, message: Message) -> Load<u16> {
-        let index = index16(e.program.messages.len(), "messages").at(&self.primitive)?;
+        let index = index16(e.program.messages.len(), "messages").at(self.primitive)?;
         e.program.messages.push(message);
         Ok(index)
     }
@@ -399,7 +399,7 @@ impl Compiler<'_> {
         let values = values.get("value")?.items()?;
         for json in &values {
             let expr = self.reader.data(json)?;
-            let operand: Operand = e.exact(&expr).at(&json)?;
+            let operand: Operand = e.exact(&expr).at(json)?;
             message.values.push(operand);
         }
         if message.texts.len() != values.len() + 1 {

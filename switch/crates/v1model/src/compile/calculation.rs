@@ -74,7 +74,7 @@ fn input_bytes(bits: u32) -> u64 {
 
 /// Adds a calculation to `calculations`, and returns its index there.
 pub(crate) fn add(layout: &Layout, json: &Json, calculations: &mut Vec<Calculation>) -> Load<u16> {
-    let index = index16(calculations.len(), "calculations").at(&json)?;
+    let index = index16(calculations.len(), "calculations").at(json)?;
     calculations.push(calculation(layout, json)?);
     Ok(index)
 }
@@ -157,7 +157,7 @@ fn append(words: &mut Vec<Word>, bits: u32, part: Part, width: u32) {
     // Left shift of the part in the word; negative when its end lies in the next word.
     let mut shift = 64 - (bits % 64) as i32 - width as i32;
     let mut end = bits % 64 + width;
-    if bits % 64 == 0 {
+    if bits.is_multiple_of(64) {
         words.push(Word::default());
     }
     loop {

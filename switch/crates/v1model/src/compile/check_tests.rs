@@ -121,8 +121,14 @@ fn what_is_not_there_is_not_named() {
     for (mut optimised, schema) in PROGRAMS.map(compiled) {
         let mut exits = optimised.flow.blocks.iter_mut().map(|b| &mut b.exit);
         let found = exits.find_map(|exit| match exit {
-            Exit::Lookup { table, .. } => Some(*table = 1_000),
-            Exit::Select { select, .. } => Some(*select = 1_000),
+            Exit::Lookup { table: index, .. } => {
+                *index = 1_000;
+                Some(())
+            }
+            Exit::Select { select: index, .. } => {
+                *index = 1_000;
+                Some(())
+            }
             _ => None,
         });
         assert!(found.is_none() || is_refused(optimised, &schema));

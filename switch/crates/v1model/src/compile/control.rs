@@ -185,7 +185,7 @@ impl Control<'_> {
                         .clone()
                         .expect("a constant default action");
                     for (i, limb) in call.args.into_iter().enumerate() {
-                        let a = e.constant(limb).at(&json)?;
+                        let a = e.constant(limb).at(json)?;
                         let d = e.args + i as u16;
                         e.op(Op::copy(d, a));
                     }

@@ -107,7 +107,7 @@ pub(crate) fn program(root: &Json) -> Load<Written> {
         .map(|a| a.arg_limbs())
         .max()
         .unwrap_or(0);
-    let mut e = Emitter::new(&layout, arg_limbs).at(&root)?;
+    let mut e = Emitter::new(&layout, arg_limbs).at(root)?;
     let mut unique = Unique::new("calculation");
     for json in root.list("calculations")? {
         let name = unique.add_name_of(&json)?.to_string();

@@ -27,7 +27,7 @@ impl Array {
         width: u32,
         bytes: impl Fn(u32) -> u64,
     ) -> Load<Array> {
-        let id = index16(id, &format!("{what} arrays")).at(&json)?;
+        let id = index16(id, &format!("{what} arrays")).at(json)?;
         let size_json = json.get("size")?;
         let size = size_json.u32()?;
         size_json.charge(bytes(size), || format!("{what} array of {size} cells"))?;

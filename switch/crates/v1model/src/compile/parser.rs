@@ -151,7 +151,7 @@ impl Parser<'_> {
                 check_varbit(layout.headers[index].ty)?;
                 let header = e
                     .element(&super::expr::HeaderRef::Fixed(index))
-                    .at(&target)?;
+                    .at(target)?;
                 e.op(Op::Extract { header, bits });
             }
             kind @ ("stack" | "union_stack") => {

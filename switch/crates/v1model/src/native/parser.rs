@@ -100,8 +100,8 @@ impl<'l, 'f> Lower<'l, 'f> {
     fn field(&mut self, base: Value, byte: i32, skip: u32, width: u32) -> Value {
         let ty = match skip + width {
             ..=8 => types::I8,
-            ..=16 => types::I16,
-            ..=32 => types::I32,
+            9..=16 => types::I16,
+            17..=32 => types::I32,
             _ => types::I64,
         };
         let mut value = self.b.ins().load(ty, unaligned(), base, byte);
