@@ -45,6 +45,7 @@ impl Scratch {
         Scratch {
             key: Vec::with_capacity(64),
             bytes: Vec::with_capacity(2048),
+            wide: wide::Wide::new(),
             digests: vec![false; program.digests.len()],
             #[cfg(debug_assertions)]
             before: Vec::with_capacity(program.template.len()),

@@ -15,6 +15,12 @@ pub(crate) struct Wide {
 }
 
 impl Wide {
+    /// Room for numbers of usual size.
+    pub fn new() -> Wide {
+        let [a, b, d] = [(); 3].map(|()| Vec::with_capacity(64));
+        Wide { a, b, d }
+    }
+
     /// Runs one operation.
     pub fn run(&mut self, slots: &mut [u64], op: &WideOp) {
         let limbs = 1 + usize::from(op.limbs.max(op.a.limbs).max(op.b.limbs));
@@ -39,6 +45,11 @@ impl Wide {
             false => width as i64,
         };
         let fill = sign(a);
+        let inside = match alu {
+            Alu::SatU(bits) | Alu::SatSU(bits) => fits(a, bits),
+            Alu::SatS(bits) => fits(a, bits - 1),
+            _ => true,
+        };
         for i in 0..d.len() {
             let below = |bits: u32| low_mask(bits.saturating_sub(64 * i as u32));
             d[i] = match alu {
@@ -54,10 +65,9 @@ impl Wide {
                     _ => a[i] | !below(bits),
                 },
                 Alu::SatU(_) | Alu::SatSU(_) if fill != 0 => 0,
-                Alu::SatU(bits) | Alu::SatSU(bits) if fits(a, bits) => a[i] & below(bits),
-                Alu::SatU(bits) | Alu::SatSU(bits) => below(bits),
-                Alu::SatS(bits) if fits(a, bits - 1) => a[i],
-                Alu::SatS(bits) => fill ^ below(bits - 1),
+                Alu::SatU(bits) | Alu::SatSU(bits) if !inside => below(bits),
+                Alu::SatS(bits) if !inside => fill ^ below(bits - 1),
+                Alu::SatU(_) | Alu::SatSU(_) | Alu::SatS(_) => a[i],
                 Alu::Add | Alu::Sub | Alu::Mul | Alu::DivU | Alu::ModU => 0,
             };
         }
@@ -81,7 +91,9 @@ impl Wide {
             }
             // By zero gives 0. Bits go from `a` to the rest in `d`, those of the quotient take their place.
             Alu::DivU | Alu::ModU if b.iter().any(|limb| *limb != 0) => {
-                for _ in 0..width {
+                let zeros = a.iter().rev().take_while(|limb| **limb == 0).count();
+                a.rotate_right(zeros);
+                for _ in 64 * zeros as u64..width {
                     let next = a[a.len() - 1] >> 63;
                     double(a, 0);
                     double(d, next);

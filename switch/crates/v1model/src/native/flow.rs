@@ -6,10 +6,10 @@ use cranelift_codegen::ir::{self, types, InstBuilder, Value};
 
 use super::calls;
 use super::lower::{trusted, Known, Lower, State, DONE};
-use super::slots::SlotSet;
 use super::Native;
 use crate::compile::code::Test;
 use crate::compile::flow::{Block, Exit, Id};
+use crate::compile::touch::SlotSet;
 
 /// The blocks of the code from one start on.
 pub(super) struct Blocks<'b> {

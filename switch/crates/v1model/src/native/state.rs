@@ -9,11 +9,10 @@ use cranelift_codegen::ir::{types, BlockArg, InstBuilder, StackSlotData, StackSl
 use super::calls::{self, ByWords};
 use super::context::Context;
 use super::lower::{trusted, Known, Lower};
-use super::slots::SlotSet;
 use crate::bits::{limbs_for, low_mask};
 use crate::compile::code::{Op, WordRun};
 use crate::compile::layout::Slot;
-use crate::compile::touch::{inputs, lookup, Visit};
+use crate::compile::touch::{inputs, lookup, SlotSet, Visit};
 use crate::externs::register::NARROW_BITS;
 use crate::externs::{Cells, Counters, Registers};
 use crate::schema::MatchKind;

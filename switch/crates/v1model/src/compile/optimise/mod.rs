@@ -8,26 +8,24 @@
 //! | `specialise` | a copy of a block for what is known where it begins, so that known branches go |
 //! | `copies` | operations read where values come from |
 //! | `dead` | results that nobody reads are not computed |
-//! | `patches` | which bytes of headers a program can change at all |
-//! | `slots` | a set of slots |
 
 mod copies;
 pub(crate) mod dead;
 pub(crate) mod effects;
 #[cfg(test)]
 mod pass_tests;
-mod patches;
-pub(crate) mod slots;
 mod specialise;
 #[cfg(test)]
 mod tests;
 
-use self::effects::Effects;
-use self::slots::SlotSet;
+use std::ops::Range;
+
+use self::effects::{Effects, Touch};
 use self::specialise::Constants;
-use super::code::{Program, Word};
+use super::code::{Emitted, Op, Program, Word};
 use super::flow::{self, Flow};
 use super::layout::{Layout, Slot};
+use super::touch::SlotSet;
 use super::Written;
 use crate::bits::low_mask;
 use crate::native::NotCompiled;
@@ -83,7 +81,7 @@ pub(crate) fn optimise(written: &Written) -> Result<Optimised, NotCompiled> {
         visible = dead::remove(&mut flow, &effects, &visible);
     }
     let first = first_values(&flow, &effects, layout, &visible);
-    let patches = patches::patches(&flow, &effects);
+    let patches = patches(&flow, &effects);
     Ok(Optimised {
         resets: resets(&first, effects.program.state_end),
         effects,
@@ -154,4 +152,39 @@ fn visible(program: &Program, layout: &Layout) -> SlotSet {
         add(slot, slots.into());
     }
     visible
+}
+
+/// `Optimised::patches`: where a packet's headers are those that came, nothing else need be written when it leaves. A header with a varbit field is never extracted in place.
+fn patches(flow: &Flow, effects: &Effects) -> Vec<Vec<(usize, Word)>> {
+    let written = written(flow, effects);
+    let is_written = |(_, word): &(usize, Word)| {
+        let mut fields = word.fields.iter();
+        fields.any(|(slot, _)| written.contains((*slot).into()))
+    };
+    let of = |header: &Emitted| {
+        let words = header.words.clone().unwrap_or_default();
+        words.into_iter().enumerate().filter(is_written).collect()
+    };
+    effects.program.deparser.iter().map(of).collect()
+}
+
+/// Slots that anything but extraction from the frame may write.
+fn written(flow: &Flow, effects: &Effects) -> SlotSet {
+    let mut written = SlotSet::new(effects.most.len());
+    let mut add = |touch: Touch, range: Range<usize>| {
+        if touch != Touch::Reads {
+            range.for_each(|slot| written.add(slot));
+        }
+    };
+    for block in &flow.blocks {
+        for op in &block.ops {
+            match op {
+                // What is extracted is what the frame says; what becomes invalid is not emitted.
+                Op::Extract { bits: None, .. } | Op::SetInvalid { .. } => {}
+                op => effects.visit(op, &mut add),
+            }
+        }
+        block.exit.touches(&effects.program, &mut add);
+    }
+    written
 }

@@ -7,11 +7,11 @@ use proptest::prelude::*;
 
 use super::effects::Effects;
 use super::flow::{Block, Exit, Flow};
-use super::slots::SlotSet;
 use super::specialise::Constants;
 use super::{copies, dead, specialise, Optimised};
 use crate::compile::code::{Alu, Op, Program, Test};
 use crate::compile::layout::{Slot, ONE, ZERO};
+use crate::compile::touch::SlotSet;
 use crate::exec::{Machine, Scratch};
 use crate::native;
 use crate::packet::Packet;
