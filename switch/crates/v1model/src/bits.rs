@@ -190,6 +190,7 @@ pub const fn low_mask(width: u32) -> u64 {
 }
 
 /// Shifted to the left, or by a negative number of bits to the right.
+#[inline]
 pub(crate) fn shifted(value: u64, by: i8) -> u64 {
     match by {
         0.. => value << by,

@@ -165,12 +165,6 @@ impl Next {
         let found = if hit { self.hit } else { self.miss };
         found.unwrap_or_else(|| action.map_or(self.no_action, |action| self.by_action[action]))
     }
-
-    /// All of them.
-    pub fn targets(&self) -> impl Iterator<Item = Id> + '_ {
-        let found = self.hit.iter().chain(&self.miss).chain(&self.by_action);
-        found.copied().chain([self.no_action])
-    }
 }
 
 /// A message of `log_msg` or of a failed assertion: text between the values, values.

@@ -118,7 +118,6 @@ impl Flow {
         let mut inliner = Inliner {
             program,
             table_actions,
-            entries: entries(program),
             ids: HashMap::new(),
             pending: Vec::new(),
         };
@@ -127,18 +126,22 @@ impl Flow {
         let mut size = 0;
         while let Some(&(id, back)) = inliner.pending.get(blocks.len()) {
             let block = inliner.block(id, back);
-            size += block.ops.len() + 1;
-            if size > most {
+            // One that only goes on becomes a part of another.
+            size += block.ops.len() + usize::from(!matches!(block.exit, Exit::Goto(_)));
+            if size.max(inliner.pending.len() / 2) > most {
                 return Err(NotCompiled::too_large(program));
             }
             blocks.push(block);
         }
-        Ok(Flow { blocks, roots })
+        let mut flow = Flow { blocks, roots };
+        flow.tidy();
+        Ok(flow)
     }
 
     /// Number of operations and ends.
     pub fn size(&self) -> usize {
-        self.blocks.iter().map(|b| b.ops.len() + 1).sum()
+        let blocks = self.blocks.iter().filter(|b| **b != Block::default());
+        blocks.map(|b| b.ops.len() + 1).sum()
     }
 
     /// For each block, how many ends and roots lead to it.
@@ -175,24 +178,55 @@ impl Flow {
         order.reverse();
         order
     }
-}
 
-/// How many exits, tables, actions and roots lead to each block of a program.
-fn entries(program: &Program) -> Vec<u32> {
-    let mut entries = vec![0; program.blocks.len()];
-    let exits = program.blocks.iter().flat_map(|b| b.exit.targets());
-    let tables = program.tables.iter().flat_map(|t| t.next.targets());
-    let actions = program.actions.iter().copied();
-    for to in exits.chain(tables).chain(actions).chain(program.roots()) {
-        entries[to] += 1;
+    /// Where a jump to `id` ends up: through blocks that do nothing.
+    fn resolve(&self, mut id: Id) -> Id {
+        for _ in 0..self.blocks.len() {
+            match &self.blocks[id] {
+                Block {
+                    ops,
+                    exit: Exit::Goto(to),
+                } if ops.is_empty() => id = *to,
+                _ => break,
+            }
+        }
+        id
     }
-    entries
+
+    /// Blocks that do nothing go, and one that only one other goes on to becomes a part of that.
+    pub fn tidy(&mut self) {
+        let resolved: Vec<Id> = (0..self.blocks.len()).map(|id| self.resolve(id)).collect();
+        for block in &mut self.blocks {
+            block.exit.retarget(|id| resolved[id]);
+        }
+        self.roots.iter_mut().for_each(|id| *id = resolved[*id]);
+        let mut found = vec![false; self.blocks.len()];
+        for &root in &self.roots {
+            self.order(root).into_iter().for_each(|id| found[id] = true);
+        }
+        for id in (0..found.len()).filter(|&id| !found[id]) {
+            self.blocks[id] = Block::default();
+        }
+        let entries = self.entries();
+        for id in 0..self.blocks.len() {
+            while let Exit::Goto(to) = self.blocks[id].exit {
+                if self.blocks[to] == Block::default() {
+                    self.blocks[id].exit = Exit::Stop;
+                } else if entries[to] == 1 && to != id {
+                    let next = std::mem::take(&mut self.blocks[to]);
+                    self.blocks[id].ops.extend(next.ops);
+                    self.blocks[id].exit = next.exit;
+                } else {
+                    break;
+                }
+            }
+        }
+    }
 }
 
 struct Inliner<'p> {
     program: &'p Program,
     table_actions: &'p [Vec<u32>],
-    entries: Vec<u32>,
     /// By block of the program, and block to return to.
     ids: HashMap<(Id, Option<Id>), Id>,
     /// The same by id.
@@ -200,33 +234,17 @@ struct Inliner<'p> {
 }
 
 impl Inliner<'_> {
-    fn id(&mut self, mut id: Id, back: Option<Id>) -> Id {
-        let blocks = &self.program.blocks;
-        let is_empty = |block: &Block| block.ops.iter().all(Op::is_note);
-        // A loop of jumps has no end.
-        for _ in 0..blocks.len() {
-            match blocks[id].exit {
-                Exit::Goto(to) if is_empty(&blocks[id]) => id = to,
-                _ => break,
-            }
-        }
+    fn id(&mut self, id: Id, back: Option<Id>) -> Id {
         *self.ids.entry((id, back)).or_insert_with(|| {
             self.pending.push((id, back));
             self.pending.len() - 1
         })
     }
 
-    /// A copy of a block, with those that only it leads to; `back` is where its action returns to.
-    fn block(&mut self, mut id: Id, back: Option<Id>) -> Block {
-        let blocks = &self.program.blocks;
-        let mut ops = Vec::new();
-        let exit = loop {
-            ops.extend(blocks[id].ops.iter().filter(|op| !op.is_note()));
-            match &blocks[id].exit {
-                Exit::Goto(to) if self.entries[*to] == 1 => id = *to,
-                exit => break exit,
-            }
-        };
+    /// A copy of a block; `back` is where its action returns to.
+    fn block(&mut self, id: Id, back: Option<Id>) -> Block {
+        let Block { ops, exit } = &self.program.blocks[id];
+        let ops = ops.iter().filter(|op| !op.is_note()).copied().collect();
         let exit = match exit {
             Exit::Return => Exit::Goto(back.expect("only actions return")),
             Exit::Apply { table } => self.lookup(*table),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Headers between a frame's bytes and a packet's slots.
 
-use crate::bits::shifted;
+use crate::bits::{limbs_for, shifted};
 use crate::compile::code::{Input, Program, Word};
 use crate::compile::layout::{slot_limbs, HeaderType, Slot};
 
@@ -50,14 +50,15 @@ pub(crate) fn extract(
     slots: &mut [u64],
     base: usize,
 ) {
-    slots[base + 1..base + usize::from(ty.slots)].fill(0);
+    if let Some(varbit) = ty.varbit.map(|field| &ty.fields[field]) {
+        let first = base + usize::from(varbit.offset);
+        slots[first..first + limbs_for(varbit.width)].fill(0);
+        slots[base + usize::from(HeaderType::VARBIT_BITS)] = u64::from(varbit_bits);
+    }
     let mut bit = at * 8;
     for (first, width) in ty.widths(base, varbit_bits) {
         read_number(bytes, bit, width, slots, first);
         bit += width as usize;
-    }
-    if ty.varbit.is_some() {
-        slots[base + usize::from(HeaderType::VARBIT_BITS)] = u64::from(varbit_bits);
     }
 }
 
@@ -81,14 +82,16 @@ pub(crate) struct Writer<'w> {
 }
 
 impl Writer<'_> {
+    #[inline]
     pub fn words(&mut self, words: &[Word]) {
         for word in words {
             let mut value = word.constant;
             for &(slot, shift) in &word.fields {
                 value |= shifted(self.slots[usize::from(slot)], shift);
             }
-            let bytes = &value.to_be_bytes()[..usize::from(word.bytes)];
-            self.bytes.extend_from_slice(bytes);
+            let end = self.bytes.len() + usize::from(word.bytes);
+            self.bytes.extend_from_slice(&value.to_be_bytes());
+            self.bytes.truncate(end);
         }
     }
 

@@ -100,7 +100,7 @@ pub(crate) enum Part {
 
 impl Compiled {
     /// Runs a part; what its code returns.
-    #[inline]
+    #[inline(always)]
     pub fn run(&self, part: Part, machine: &mut Machine<'_>, packet: &mut Packet) -> u64 {
         machine.scratch.steps_left = STEPS_MAX;
         let result = run(self.codes[part as usize], self.slots, machine, packet);

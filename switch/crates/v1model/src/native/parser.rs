@@ -104,11 +104,15 @@ impl<'l, 'f> Lower<'l, 'f> {
             17..=32 => types::I32,
             _ => types::I64,
         };
-        let mut value = self.b.ins().load(ty, unaligned(), base, byte);
-        if ty != types::I8 {
-            value = self.b.ins().bswap(value);
-        }
-        if ty != types::I64 {
+        let mut value = match ty {
+            // The load extends it.
+            types::I8 => self.b.ins().uload8(types::I64, unaligned(), base, byte),
+            _ => {
+                let value = self.b.ins().load(ty, unaligned(), base, byte);
+                self.b.ins().bswap(value)
+            }
+        };
+        if ty == types::I16 || ty == types::I32 {
             value = self.b.ins().uextend(types::I64, value);
         }
         if ty.bits() > skip + width {

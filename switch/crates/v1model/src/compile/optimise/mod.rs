@@ -82,6 +82,7 @@ pub(crate) fn optimise(written: &Written) -> Result<Optimised, NotCompiled> {
     }
     let first = first_values(&flow, &effects, layout, &visible);
     let patches = patches(&flow, &effects);
+    flow.tidy();
     Ok(Optimised {
         resets: resets(&first, effects.program.state_end),
         effects,
