@@ -189,6 +189,22 @@ pub const fn low_mask(width: u32) -> u64 {
     }
 }
 
+/// Shifted to the left, or by a negative number of bits to the right.
+#[inline]
+pub(crate) fn shifted(value: u64, by: i8) -> u64 {
+    match by {
+        0.. => value << by,
+        _ => value >> -by,
+    }
+}
+
+/// Clears all bits of a number, its least significant limb first, from `bits` on.
+pub(crate) fn cut(limbs: &mut [u64], bits: u32) {
+    for (limb, at) in limbs.iter_mut().zip((0..).step_by(64)) {
+        *limb &= low_mask(bits.saturating_sub(at));
+    }
+}
+
 /// The digits of a number, the first 32 bytes of it.
 fn hex(bytes: &[u8]) -> String {
     use fmt::Write;

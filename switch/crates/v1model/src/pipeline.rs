@@ -13,7 +13,7 @@ use crate::error::LoadError;
 use crate::exec::{frame, Machine, Scratch};
 use crate::json::Budget;
 use crate::memory::prefetch_all;
-use crate::native;
+use crate::native::{Part, EMITTED, TIMED_OUT};
 use crate::packet::{Packet, PacketAddresses, HEADROOM, OUT_OF_ORDER, TAILROOM};
 use crate::schema::{FieldListId, Schema};
 use crate::state::State;
@@ -232,39 +232,28 @@ impl Pipeline {
         true
     }
 
-    /// Has machine code run `f`; None where the interpreter is to do it.
+    /// Has machine code run a part of the program; what that returns. None where the interpreter is to do it.
     #[inline(always)]
-    fn run_native<R>(
+    fn run_native(
         &mut self,
+        part: Part,
+        pkt: &mut Packet,
         now: Nanos,
         fx: &mut Effects,
-        f: impl FnOnce(&native::Compiled, &mut Machine<'_>) -> R,
-    ) -> Option<R> {
-        let Pipeline {
-            compiled,
-            state,
-            scratch,
-            engine,
-            ..
-        } = self;
-        let Some(Ok(code)) = compiled
-            .native
-            .as_ref()
-            .filter(|_| *engine == Engine::Native)
-        else {
+    ) -> Option<u64> {
+        let code = self.compiled.native.as_ref()?.as_ref().ok()?;
+        if self.engine != Engine::Native {
             return None;
+        }
+        let mut machine = Machine {
+            program: &self.compiled.program,
+            state: &mut self.state,
+            scratch: &mut self.scratch,
+            fx,
+            now,
+            observer: &mut (),
         };
-        Some(f(
-            code,
-            &mut Machine {
-                program: &code.program,
-                state,
-                scratch,
-                fx,
-                now,
-                observer: &mut (),
-            },
-        ))
+        Some(code.run(part, &mut machine, pkt))
     }
 
     /// Has the interpreter run a part of the program; a trace sees it where it is `shown`.
@@ -294,18 +283,18 @@ impl Pipeline {
             Std::ParserError,
             self.compiled.program.error_codes.no_error,
         );
-        let verified = self.run_native(0, fx, |code, machine| code.parse(machine, pkt));
+        let parsed = self.run_native(Part::Parse, pkt, 0, fx);
         let program = &self.compiled.program;
         let (start, verify) = (program.parser_start, program.verify_start);
         let timeout = program.error_codes.parser_timeout;
-        if verified.is_none() {
+        if parsed.is_none() {
             self.run(pkt, 0, fx, start, true);
         }
         if std::mem::take(&mut fx.timed_out) {
             fx.parser_timed_out = true;
             self.std_set(pkt, Std::ParserError, timeout);
         }
-        if verified != Some(true) {
+        if parsed.is_none_or(|result| result == TIMED_OUT) {
             self.run(pkt, 0, fx, verify, false);
         }
     }
@@ -330,7 +319,7 @@ impl Pipeline {
             return;
         }
         let mut fx = self.spare_effects.take().unwrap_or_default();
-        self.run_native(0, &mut fx, |code, machine| code.warm(machine, pkt));
+        self.run_native(Part::Warm, pkt, 0, &mut fx);
         self.spare_effects = Some(fx);
     }
 
@@ -347,8 +336,7 @@ impl Pipeline {
 
     /// The ingress control. Digests are sampled at its end.
     pub fn ingress(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects) {
-        let native = self.run_native(now, fx, |code, machine| code.ingress(machine, pkt));
-        if native.is_none() {
+        if self.run_native(Part::Ingress, pkt, now, fx).is_none() {
             self.run(pkt, now, fx, self.compiled.program.ingress_start, true);
         }
     }
@@ -358,8 +346,7 @@ impl Pipeline {
     pub fn egress(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects) {
         self.std_set(pkt, Std::PacketLength, u64::from(pkt.length_bytes));
         self.std_set(pkt, Std::EgressSpec, self.compiled.program.drop_port + 1);
-        let native = self.run_native(now, fx, |code, machine| code.egress(machine, pkt));
-        if native.is_none() {
+        if self.run_native(Part::Egress, pkt, now, fx).is_none() {
             self.run(pkt, now, fx, self.compiled.program.egress_start, true);
         }
     }
@@ -374,18 +361,14 @@ impl Pipeline {
 
     /// The same for who wants the deparser's `log_msg` lines and failed assertions.
     pub fn deparse_with(&mut self, pkt: &mut Packet, fx: &mut Effects) {
-        let emitted = match self.run_native(0, fx, |code, machine| code.deparse(machine, pkt)) {
-            Some(emitted) => emitted,
-            None => {
-                if self.compiled.program.deparser_start != 0 {
-                    self.run(pkt, 0, fx, self.compiled.program.deparser_start, true);
-                }
-                false
-            }
-        };
+        let emitted = self.run_native(Part::Deparse, pkt, 0, fx);
+        let start = self.compiled.program.deparser_start;
+        if emitted.is_none() && start != 0 {
+            self.run(pkt, 0, fx, start, true);
+        }
         // Headers are written in front of the payload.
         pkt.buffer.zeros_from = pkt.buffer.zeros_from.max(pkt.buffer.start + pkt.parsed);
-        if !emitted {
+        if emitted != Some(EMITTED) {
             self.emit_anew(pkt);
         }
         pkt.parsed = 0;
@@ -397,47 +380,30 @@ impl Pipeline {
     }
 
     /// Writes all headers in front of the payload.
-    fn emit_anew(&self, pkt: &mut Packet) {
-        let program = &self.compiled.program;
-        let mut length = 0;
-        for &(valid, base, ty) in &program.deparser {
-            if pkt.slots[usize::from(valid)] != 0 {
-                length += frame::header_bytes(
-                    &program.headers[usize::from(ty)],
-                    &pkt.slots,
-                    usize::from(base),
-                );
-            }
-        }
-        let payload = pkt.buffer.start + pkt.parsed;
-        let start = match payload.checked_sub(length) {
-            Some(start) => start,
-            None => {
-                // Longer headers than there is room in front of the payload: move it.
-                let (shift, payload_bytes) =
-                    (HEADROOM + length - payload, pkt.buffer.end - payload);
-                let need = HEADROOM + length + payload_bytes + TAILROOM;
-                if pkt.buffer.bytes.len() < need {
-                    pkt.buffer.bytes.resize(need, 0);
-                }
-                pkt.buffer
-                    .bytes
-                    .copy_within(payload..pkt.buffer.end, payload + shift);
-                pkt.buffer.end += shift;
-                pkt.buffer.zeros_from = pkt.buffer.zeros_from.max(pkt.buffer.end);
-                HEADROOM
-            }
+    fn emit_anew(&mut self, pkt: &mut Packet) {
+        let bytes = &mut self.scratch.bytes;
+        bytes.clear();
+        let mut writer = frame::Writer {
+            program: &self.compiled.program,
+            slots: &pkt.slots,
+            bytes,
         };
-        let mut at = start;
-        for &(valid, base, ty) in &program.deparser {
-            if pkt.slots[usize::from(valid)] != 0 {
-                let (io, base) = (&program.headers[usize::from(ty)], usize::from(base));
-                let bytes = frame::header_bytes(io, &pkt.slots, base);
-                frame::emit(io, &pkt.slots, base, &mut pkt.buffer.bytes[at..at + bytes]);
-                at += bytes;
+        writer.headers();
+        let (length, buffer) = (bytes.len(), &mut pkt.buffer);
+        let payload = buffer.start + pkt.parsed;
+        buffer.start = payload.checked_sub(length).unwrap_or_else(|| {
+            // Longer headers than there is room in front of the payload: move it.
+            let to = HEADROOM + length;
+            let end = to + buffer.end - payload;
+            if buffer.bytes.len() < end + TAILROOM {
+                buffer.bytes.resize(end + TAILROOM, 0);
             }
-        }
-        pkt.buffer.start = start;
+            buffer.bytes.copy_within(payload..buffer.end, to);
+            buffer.end = end;
+            buffer.zeros_from = buffer.zeros_from.max(end);
+            HEADROOM
+        });
+        buffer.bytes[buffer.start..buffer.start + length].copy_from_slice(bytes);
     }
 
     /// Reads a field of `standard_metadata`; 0 when the program has none.

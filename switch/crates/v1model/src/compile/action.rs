@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Actions: their primitives as operations.
 
+use std::rc::Rc;
+
 use super::code::{Alu, Message, Op, Operand};
 use super::emit::{index16, Emit, Emitter, Label};
 use super::expr::{Cond, Expr, ExprReader, HeaderRef, Value};
 use super::layout::Slot;
-use super::lower::Place;
+use super::lower::{narrow, Place};
+use super::names::Array;
 use super::notes::{Note, Spot};
-use super::results::{narrow, register_read, register_write, Skip};
 use crate::bits::limbs_for;
-use crate::json::{Integer, Json, Load};
+use crate::json::{At, Json, Load};
 use crate::pipeline::Std;
 use crate::schema::{DigestId, FieldListId};
 
@@ -73,13 +75,13 @@ impl Compiler<'_> {
             }
             Ok(())
         };
-        let p = &parameters;
+        let (p, names) = (&parameters, self.reader.names);
         match op {
             "assign" | "modify_field" => {
                 count(2)?;
                 let place = self.reader.place(&p[0])?;
                 let value = self.reader.data(&p[1])?;
-                self.emitted(e.assign(&place, &value))?;
+                e.assign(&place, &value).at(self.primitive)?;
             }
             "add_to_field" | "subtract_from_field" => {
                 count(2)?;
@@ -91,23 +93,23 @@ impl Compiler<'_> {
                 };
                 let value =
                     Expr::Arith(operation, Box::new(old), Box::new(self.reader.data(&p[1])?));
-                self.emitted(e.assign(&place, &value))?;
+                e.assign(&place, &value).at(self.primitive)?;
             }
             "assign_VL" => {
                 count(2)?;
-                self.emitted(self.assign_varbit(e, &p[0], &p[1])?)?;
+                self.assign_varbit(e, &p[0], &p[1])?;
             }
             "assign_header" | "copy_header" => {
                 count(2)?;
                 let (d, a) = (self.reader.header(&p[0])?, self.reader.header(&p[1])?);
-                self.emitted(copy_header(e, &d, &a))?;
+                copy_header(e, &d, &a).at(self.primitive)?;
             }
             "assign_union" => {
                 count(2)?;
                 let d = self.reader.union(&p[0])?;
                 let a = self.reader.union(&p[1])?;
                 self.reader.same_members(&p[1], &d, &a)?;
-                self.emitted(copy_union(e, &d, &a))?;
+                copy_union(e, &d, &a).at(self.primitive)?;
             }
             "assign_header_stack" | "assign_union_stack" => {
                 count(2)?;
@@ -117,7 +119,7 @@ impl Compiler<'_> {
             "add_header" | "add_header_fast" | "remove_header" => {
                 count(1)?;
                 let header = self.reader.header(&p[0])?;
-                let header = e.element(&header).map_err(|m| self.primitive.error(m))?;
+                let header = e.element(&header).at(self.primitive)?;
                 e.op(match op {
                     "remove_header" => Op::SetInvalid { header },
                     _ => Op::SetValid { header },
@@ -135,66 +137,76 @@ impl Compiler<'_> {
             }
             "count" => {
                 count(2)?;
-                let array = self
-                    .reader
-                    .names
-                    .counter(&typed_value(&p[0], "counter_array")?)?;
+                let array = names.counter(&typed_value(&p[0], "counter_array")?)?;
                 let (counter, index) = (array.id, self.slot(e, &p[1])?);
                 e.op(Op::Count { counter, index });
             }
             "execute_meter" => {
                 count(3)?;
-                let array = self
-                    .reader
-                    .names
-                    .meter(&typed_value(&p[0], "meter_array")?)?;
+                let array = names.meter(&typed_value(&p[0], "meter_array")?)?;
                 let (meter, index) = (array.id, self.slot(e, &p[1])?);
-                let beyond = self.emitted(Skip::if_beyond(e, index, array.size))?;
-                self.narrow_result(e, &p[2], Some(beyond), |d, w| Op::Meter {
+                let op = |d, limbs, w| Op::Meter {
                     meter,
                     index,
                     d,
+                    limbs,
                     w,
-                })?;
+                };
+                e.result(&self.reader.place(&p[2])?, op).at(&p[2])?;
             }
             "register_read" => {
                 count(3)?;
-                let array = self
-                    .reader
-                    .names
-                    .register(&typed_value(&p[1], "register_array")?)?;
+                let register = names.register(&typed_value(&p[1], "register_array")?)?.id;
                 let index = self.slot(e, &p[2])?;
-                let place = self.reader.place(&p[0])?;
-                self.emitted(register_read(e, &place, array, index))?;
+                let read = e.read_register(&self.reader.place(&p[0])?, register, index);
+                read.at(self.primitive)?;
             }
             "register_write" => {
                 count(3)?;
-                let array = self
-                    .reader
-                    .names
-                    .register(&typed_value(&p[0], "register_array")?)?;
-                let index = self.slot(e, &p[1])?;
-                let value = self.reader.data(&p[2])?;
-                self.emitted(register_write(e, array, index, &value))?;
+                let Array {
+                    id: register,
+                    width,
+                    ..
+                } = names.register(&typed_value(&p[0], "register_array")?)?;
+                let (index, value) = (self.slot(e, &p[1])?, self.reader.data(&p[2])?);
+                let limbs = limbs_for(width);
+                let temp = e.temp(limbs).at(self.primitive)?;
+                let a = e
+                    .modular(&value, limbs, Some((temp, width)))
+                    .at(self.primitive)?;
+                e.op(Op::RegisterWrite {
+                    register,
+                    index,
+                    a,
+                    limbs: limbs as u16,
+                });
             }
             "modify_field_with_hash_based_offset" => {
                 count(4)?;
                 let base = self.slot(e, &p[1])?;
-                let calculation = self
-                    .reader
-                    .names
-                    .calculation(&typed_value(&p[2], "calculation")?)?;
+                let calculation = names.calculation(&typed_value(&p[2], "calculation")?)?;
                 let size = self.slot(e, &p[3])?;
-                let value = self.emitted(e.temp(1))?;
+                let value = e.temp(1).at(self.primitive)?;
                 e.calculate(calculation, value, 64);
                 e.op(Op::alu(Alu::ModU, value, value, size, 64));
-                self.narrow_result(e, &p[0], None, |d, w| Op::alu(Alu::Add, d, value, base, w))?;
+                let (value, base) = (narrow(value), narrow(base));
+                let place = self.reader.place(&p[0])?;
+                e.put(&place, |e, (d, limbs, w)| {
+                    e.compute(Alu::Add, limbs, value, base, Some((d, w)))
+                })
+                .at(&p[0])?;
             }
             "modify_field_rng_uniform" => {
                 count(3)?;
                 let (low, high) = (self.slot(e, &p[1])?, self.slot(e, &p[2])?);
-                let empty = Skip::below(high, low);
-                self.narrow_result(e, &p[0], Some(empty), |d, w| Op::Random { d, low, high, w })?;
+                let op = |d, limbs, w| Op::Random {
+                    d,
+                    low,
+                    high,
+                    limbs,
+                    w,
+                };
+                e.result(&self.reader.place(&p[0])?, op).at(&p[0])?;
             }
             "generate_digest" => {
                 count(2)?;
@@ -231,7 +243,7 @@ impl Compiler<'_> {
                 let layout = self.reader.layout;
                 let field = |std: Std| layout.std(std).map(Expr::Field);
                 let fields = [Std::EgressSpec, Std::McastGrp].map(field);
-                self.emitted(mark_to_drop(e, fields))?;
+                mark_to_drop(e, fields).at(self.primitive)?;
             }
             "mark_to_drop" => {
                 count(1)?;
@@ -241,7 +253,7 @@ impl Compiler<'_> {
                 if fields[0].is_none() {
                     return p[0].fail("`mark_to_drop` takes a header with a field `egress_spec`");
                 }
-                self.emitted(mark_to_drop(e, fields))?;
+                mark_to_drop(e, fields).at(self.primitive)?;
             }
             "no_op" => {}
             "exit" => {
@@ -257,14 +269,12 @@ impl Compiler<'_> {
                 count(2)?;
                 let cond = self.reader.cond(&p[0])?;
                 let to = self.target(e, &p[1])?;
-                self.emitted(e.branch(&cond, false, to))?;
+                e.branch(&cond, false, to).at(self.primitive)?;
             }
             "assert" | "assume" => {
                 count(1)?;
                 let cond = self.reader.cond(&p[0])?;
-                let a = e
-                    .boolean(&cond, None)
-                    .map_err(|m| self.primitive.error(m))?;
+                let a = e.boolean(&cond, None).at(self.primitive)?;
                 let source = self
                     .primitive
                     .opt("source_info")
@@ -289,22 +299,17 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn emitted<T>(&self, result: Emit<T>) -> Load<T> {
-        result.map_err(|message| self.primitive.error(message))
-    }
-
     /// The low 64 bits of a number (indexes, sizes, counts).
     fn slot(&self, e: &mut Emitter, json: &Json) -> Load<Slot> {
         let expr = self.reader.data(json)?;
-        e.modular(&expr, 1, None).map_err(|m| json.error(m))
+        e.modular(&expr, 1, None).at(json)
     }
 
     fn constant(&self, json: &Json) -> Load<u64> {
         match self.reader.data(json)? {
-            Expr::Const(value) => match value.to_u64() {
-                Some(value) => Ok(value),
-                None => json.fail("expected a constant below 2^64"),
-            },
+            Expr::Const(value) => {
+                u64::try_from(value).or_else(|_| json.fail("expected a constant below 2^64"))
+            }
             _ => json.fail("expected a constant"),
         }
     }
@@ -335,19 +340,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// See `results::narrow`.
-    fn narrow_result(
-        &self,
-        e: &mut Emitter,
-        json: &Json,
-        skip: Option<Skip>,
-        op: impl FnOnce(Slot, u8) -> Op,
-    ) -> Load<()> {
-        let place = self.reader.place(json)?;
-        narrow(e, &place, skip, op).map_err(|m| json.error(m))
-    }
-
-    fn assign_varbit(&self, e: &mut Emitter, d: &Json, a: &Json) -> Load<Emit<()>> {
+    fn assign_varbit(&self, e: &mut Emitter, d: &Json, a: &Json) -> Load<()> {
         let parts = |json: &Json| -> Load<(Slot, u16, Slot)> {
             let Value::Data(Expr::Field(field)) = self.reader.value(json)? else {
                 return json.fail("expected a varbit field");
@@ -364,7 +357,7 @@ impl Compiler<'_> {
         }
         e.copy(to, from, from_limbs.into());
         e.op(Op::copy(to_bits, from_bits));
-        Ok(Ok(()))
+        Ok(())
     }
 
     fn copy_stack(&self, e: &mut Emitter, d: usize, a: usize) -> Load<()> {
@@ -378,7 +371,7 @@ impl Compiler<'_> {
             let member = |stack: usize, member: usize| HeaderRef::Element {
                 stack,
                 member,
-                index: Box::new(Expr::Const(Integer::from_u64(u64::from(index)))),
+                index: Rc::new(Expr::Const(index.into())),
             };
             let all = |stack: usize| {
                 (0..layout.stacks[stack].members.len())
@@ -387,14 +380,13 @@ impl Compiler<'_> {
             };
             let (d, a) = (all(d), all(a));
             self.reader.same_members(self.primitive, &d, &a)?;
-            copy_union(e, &d, &a).map_err(|m| self.primitive.error(m))?;
+            copy_union(e, &d, &a).at(self.primitive)?;
         }
         Ok(())
     }
 
     fn message(&self, e: &mut Emitter, message: Message) -> Load<u16> {
-        let index =
-            index16(e.program.messages.len(), "messages").map_err(|m| self.primitive.error(m))?;
+        let index = index16(e.program.messages.len(), "messages").at(self.primitive)?;
         e.program.messages.push(message);
         Ok(index)
     }
@@ -407,7 +399,7 @@ impl Compiler<'_> {
         let values = values.get("value")?.items()?;
         for json in &values {
             let expr = self.reader.data(json)?;
-            let operand: Operand = e.exact(&expr).map_err(|m| json.error(m))?;
+            let operand: Operand = e.exact(&expr).at(json)?;
             message.values.push(operand);
         }
         if message.texts.len() != values.len() + 1 {
@@ -462,7 +454,7 @@ fn mark_to_drop(e: &mut Emitter, [egress_spec, mcast_grp]: [Option<Expr>; 2]) ->
     }
     for (field, value) in [(egress_spec, e.program.drop_port), (mcast_grp, 0)] {
         if let Some(place) = field.and_then(Place::from_expr) {
-            e.assign(&place, &Expr::Const(Integer::from_u64(value)))?;
+            e.assign(&place, &Expr::Const(value.into()))?;
         }
     }
     Ok(())

@@ -2,6 +2,8 @@
 //! Arithmetic and comparisons: what each computes of numbers of one limb, for the interpreter and for constants, and the
 //! largest that its result may be. Those of several limbs are in `exec::wide`.
 
+use std::cmp::Ordering;
+
 use crate::bits::low_mask;
 
 /// What an operation computes from `a` and `b`; those of one operand leave `b` alone.
@@ -64,19 +66,6 @@ impl Alu {
         value & low_mask(w.into())
     }
 
-    /// The bits from which it extends the sign; else 64.
-    pub fn extended_from(self) -> u32 {
-        match self {
-            Alu::SignExtend(from) => from,
-            _ => 64,
-        }
-    }
-
-    /// The operands may be exchanged.
-    pub fn commutes(self) -> bool {
-        matches!(self, Alu::Add | Alu::Mul | Alu::And | Alu::Or | Alu::Xor)
-    }
-
     /// The largest result for operands of at most `a` and `b`; `shift` is the second one where it is a constant.
     pub fn upper_bound(self, a: u64, b: u64, shift: Option<u64>, w: u8) -> u64 {
         let ones = |max: u64| low_mask(64 - max.leading_zeros());
@@ -113,14 +102,20 @@ pub(crate) enum Test {
 }
 
 impl Test {
-    pub fn holds(self, a: u64, b: u64) -> bool {
+    /// Of numbers in this order, whose signs are considered.
+    pub fn of(self, order: Ordering) -> bool {
         match self {
-            Test::Eq => a == b,
-            Test::Ne => a != b,
-            Test::LtU => a < b,
-            Test::LeU => a <= b,
-            Test::LtS => (a as i64) < b as i64,
-            Test::LeS => a as i64 <= b as i64,
+            Test::Eq => order.is_eq(),
+            Test::Ne => order.is_ne(),
+            Test::LtU | Test::LtS => order.is_lt(),
+            Test::LeU | Test::LeS => order.is_le(),
         }
+    }
+
+    pub fn holds(self, a: u64, b: u64) -> bool {
+        self.of(match self {
+            Test::LtS | Test::LeS => (a as i64).cmp(&(b as i64)),
+            _ => a.cmp(&b),
+        })
     }
 }

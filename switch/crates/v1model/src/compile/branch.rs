@@ -126,15 +126,9 @@ impl Emitter<'_> {
             self.branch_if(test, a.slot, b.slot, to);
             return Ok(());
         }
-        let (kind, a, b, holds) = match test {
-            Test::Eq => (WideKind::SetEq, a, b, true),
-            Test::Ne => (WideKind::SetEq, a, b, false),
-            Test::LtU => (WideKind::SetLt, a, b, true),
-            _ => (WideKind::SetLt, b, a, false),
-        };
         let d = self.temp(1)?;
-        self.wide(kind, d, 1, a, b);
-        self.test(d, holds, to);
+        self.wide(WideKind::Test(test), (d, 1, 64), a, b);
+        self.test(d, true, to);
         Ok(())
     }
 }

@@ -4,10 +4,11 @@
 use super::code::{Calculation, Input, Op, Test, Word, WordRun};
 use super::emit::{index16, Emitter};
 use super::expr::ExprReader;
-use super::layout::{Field, Layout, Slot, ONE, ZERO};
+use super::layout::{slot_limbs, Field, Layout, Slot, ONE, ZERO};
 use super::range::BITS_MAX;
+use crate::bits::{cut, limbs_for, shifted};
 use crate::externs::{Hash, Random};
-use crate::json::{Json, Load};
+use crate::json::{to_limbs, At, Json, Load};
 use crate::pipeline::Std;
 
 /// The inputs in `json` (an array of `{type, value}`), and whether the payload belongs to them.
@@ -38,9 +39,8 @@ pub(crate) fn inputs(layout: &Layout, json: &Json) -> Load<(Vec<Input>, bool)> {
                 }
                 item.charge(u64::from(width.div_ceil(64)) * 8, || "a constant".into())?;
                 let value = item.get("value")?.hexstr_of(width)?;
-                let limbs = crate::bits::limbs_for(width);
-                let mut limbs = value.to_limbs(limbs);
-                crate::exec::wide::mask(&mut limbs, width);
+                let mut limbs = to_limbs(&value, limbs_for(width));
+                cut(&mut limbs, width);
                 inputs.push(Input::Constant {
                     limbs: limbs.into(),
                     width,
@@ -74,7 +74,7 @@ fn input_bytes(bits: u32) -> u64 {
 
 /// Adds a calculation to `calculations`, and returns its index there.
 pub(crate) fn add(layout: &Layout, json: &Json, calculations: &mut Vec<Calculation>) -> Load<u16> {
-    let index = index16(calculations.len(), "calculations").map_err(|m| json.error(m))?;
+    let index = index16(calculations.len(), "calculations").at(json)?;
     calculations.push(calculation(layout, json)?);
     Ok(index)
 }
@@ -100,14 +100,15 @@ fn calculation(layout: &Layout, json: &Json) -> Load<Calculation> {
 }
 
 /// All inputs as runs of words, when every run is whole bytes and nothing has a length of its own.
-fn words(layout: &Layout, inputs: &[Input]) -> Option<Vec<WordRun>> {
-    let mut runs: Vec<(Slot, u32, Vec<Word>)> = Vec::new();
-    let mut limb = |valid: Slot, part: Part, width: u32| {
-        if runs.last().is_none_or(|(v, _, _)| *v != valid) {
-            runs.push((valid, 0, Vec::new()));
+pub(super) fn words(layout: &Layout, inputs: &[Input]) -> Option<Vec<WordRun>> {
+    let mut runs: Vec<(u32, WordRun)> = Vec::new();
+    let mut add = |valid: Slot, part: Part, width: u32| {
+        if runs.last().is_none_or(|(_, run)| run.valid != valid) {
+            let words = Vec::new();
+            runs.push((0, WordRun { valid, words }));
         }
-        let (_, bits, words) = runs.last_mut().expect("just pushed");
-        append(words, *bits, part, width);
+        let (bits, run) = runs.last_mut().expect("just pushed");
+        append(&mut run.words, *bits, part, width);
         *bits += width;
     };
     for input in inputs {
@@ -120,12 +121,12 @@ fn words(layout: &Layout, inputs: &[Input]) -> Option<Vec<WordRun>> {
                 slot, width, valid, ..
             } => {
                 for (slot, width) in slot_limbs(*slot, *width) {
-                    limb(*valid, Part::Slot(slot), width);
+                    add(*valid, Part::Slot(slot), width);
                 }
             }
             Input::Constant { limbs, width } => {
                 for (index, width) in slot_limbs(0, *width) {
-                    limb(ONE, Part::Constant(limbs[usize::from(index)]), width);
+                    add(ONE, Part::Constant(limbs[usize::from(index)]), width);
                 }
             }
             Input::Header { base, valid, ty } => {
@@ -135,59 +136,42 @@ fn words(layout: &Layout, inputs: &[Input]) -> Option<Vec<WordRun>> {
                 }
                 for field in &ty.fields {
                     for (slot, width) in slot_limbs(base + field.offset, field.width) {
-                        limb(*valid, Part::Slot(slot), width);
+                        add(*valid, Part::Slot(slot), width);
                     }
                 }
             }
         }
     }
-    let whole = |(valid, bits, words): (Slot, u32, Vec<Word>)| {
-        (bits % 8 == 0).then_some(WordRun { valid, words })
-    };
+    let whole = |(bits, run): (u32, WordRun)| (bits % 8 == 0).then_some(run);
     runs.into_iter().map(whole).collect()
 }
 
+#[derive(Clone, Copy)]
 enum Part {
     Slot(Slot),
     Constant(u64),
 }
 
-/// Limbs from the most significant: (slot, width ≤ 64).
-fn slot_limbs(slot: Slot, width: u32) -> impl Iterator<Item = (Slot, u32)> {
-    (0..width.div_ceil(64))
-        .rev()
-        .map(move |i| (slot + i as Slot, (width - i * 64).min(64)))
-}
-
+/// Puts a part of so many bits behind the first `bits` of the words; one that does not fit is in two of them.
 fn append(words: &mut Vec<Word>, bits: u32, part: Part, width: u32) {
-    let used = bits % 64;
-    if used == 0 {
-        words.push(Word {
-            bytes: 0,
-            constant: 0,
-            fields: Vec::new(),
-        });
-    }
     // Left shift of the part in the word; negative when its end lies in the next word.
-    let shift = 64 - used as i32 - width as i32;
-    let add = |word: &mut Word, shift: i32, bits: u32| {
+    let mut shift = 64 - (bits % 64) as i32 - width as i32;
+    let mut end = bits % 64 + width;
+    if bits.is_multiple_of(64) {
+        words.push(Word::default());
+    }
+    loop {
+        let word = words.last_mut().expect("there is a word");
         match part {
             Part::Slot(slot) => word.fields.push((slot, shift as i8)),
-            Part::Constant(value) if shift >= 0 => word.constant |= value << shift,
-            Part::Constant(value) => word.constant |= value >> -shift,
+            Part::Constant(value) => word.constant |= shifted(value, shift as i8),
         }
-        word.bytes = bits.div_ceil(8) as u8;
-    };
-    let word = words.last_mut().expect("there is a word");
-    add(word, shift, (used + width).min(64));
-    if shift < 0 {
-        let mut next = Word {
-            bytes: 0,
-            constant: 0,
-            fields: Vec::new(),
-        };
-        add(&mut next, 64 + shift, (-shift) as u32);
-        words.push(next);
+        word.bytes = end.min(64).div_ceil(8) as u8;
+        if shift >= 0 {
+            return;
+        }
+        (shift, end) = (64 + shift, end - 64);
+        words.push(Word::default());
     }
 }
 
@@ -224,10 +208,10 @@ pub(crate) fn checksums(
         }
         if let Some(condition) = json.opt("if_cond") {
             let branched = e.branch(&reader.cond(&condition)?, false, after);
-            branched.map_err(|m| condition.error(m))?;
+            branched.at(&condition)?;
         }
         let (d, w) = match verify {
-            true => (e.temp(1).map_err(|m| json.error(m))?, 64),
+            true => (e.temp(1).at(&json)?, 64),
             false => (slot, width as u8),
         };
         e.calculate(calculation, d, w);

@@ -2,7 +2,7 @@
 //! The side tables that a program's operations (`op`) point into.
 
 use super::flow::{Block, Id};
-use super::layout::Slot;
+use super::layout::{HeaderType, Slot, Stack};
 use super::notes::Note;
 
 pub(crate) use super::alu::{Alu, Test};
@@ -26,24 +26,22 @@ impl Operand {
     }
 }
 
-/// Operations on numbers of several limbs, in two's complement modulo 2^(64·limbs).
+/// What an operation on numbers of several limbs gives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum WideKind {
-    /// Shifts by the value of `b`, unsigned; the operand `a` says whether it is signed.
     Alu(Alu),
-    /// `a`, cut to its low bits, so many.
-    Mask(u32),
-    /// d = 0 or 1.
-    SetEq,
-    SetLt,
+    /// 1 where it holds, else 0; the operands say whether they are signed.
+    Test(Test),
 }
 
+/// An operation on numbers of any size. The result is that of integers, in two's complement modulo 2^w, in so many limbs
+/// from `d` on; the operands may lie there too.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct WideOp {
     pub kind: WideKind,
     pub d: Slot,
-    /// Limbs of the result.
     pub limbs: u16,
+    pub w: u32,
     pub a: Operand,
     pub b: Operand,
 }
@@ -61,45 +59,6 @@ pub(crate) struct Element {
     pub siblings: Box<[i32]>,
     /// Metadata is always valid: setting validity does nothing.
     pub metadata: bool,
-}
-
-/// How the bits of a header type are read from and written to a frame.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct HeaderIo {
-    /// Slots of a block.
-    pub slots: u16,
-    /// Bytes without the varbit field.
-    pub fixed_bytes: u32,
-    /// Fields in front of the varbit field, or all.
-    pub head: Vec<FieldIo>,
-    /// `head` for the fast path: pieces of at most 8 bytes that begin and end at bytes; None when a
-    /// field is misaligned.
-    pub pieces: Option<Vec<Piece>>,
-    /// The varbit field: block offset, most bits.
-    pub varbit: Option<(u16, u32)>,
-    /// Fields behind it, offsets counted from its end.
-    pub tail: Vec<FieldIo>,
-}
-
-/// One field in a header.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FieldIo {
-    /// In the block.
-    pub offset: u16,
-    /// First bit, from the header's (or the tail's) start.
-    pub bit: u32,
-    pub width: u32,
-}
-
-/// Up to 8 bytes of a header and the fields in it.
-#[derive(Clone, Debug)]
-pub(crate) struct Piece {
-    /// First byte.
-    pub byte: u32,
-    /// 1..=8.
-    pub bytes: u8,
-    /// (block offset, left shift in the 8-byte big-endian word).
-    pub fields: Vec<(u16, u8)>,
 }
 
 /// One piece of a hash's or checksum's input.
@@ -124,7 +83,7 @@ pub(crate) struct Calculation {
     pub algorithm: String,
     pub inputs: Vec<Input>,
     pub payload: bool,
-    /// Every run of fields with one validity as words of up to 64 bits, byte-aligned; None when not possible.
+    /// Its inputs without the payload; None when a run is not whole bytes, or something has a length of its own.
     pub words: Option<Vec<WordRun>>,
 }
 
@@ -135,20 +94,31 @@ impl Calculation {
     }
 }
 
-/// Fields under one validity, combined to 64-bit words (the last may be shorter).
+/// Fields under one validity, one after another in words of 8 bytes (the last may be shorter).
 #[derive(Clone, Debug)]
 pub(crate) struct WordRun {
     pub valid: Slot,
     pub words: Vec<Word>,
 }
 
-/// (slot, left shift) of the fields of a word of `bytes` bytes; a negative shift is one to the right.
-#[derive(Clone, Debug)]
+/// The first `bytes` bytes of a big-endian word.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Word {
     pub bytes: u8,
     /// Part that constants contribute.
     pub constant: u64,
+    /// Slot and left shift, a negative one to the right.
     pub fields: Vec<(Slot, i8)>,
+}
+
+/// A header that the deparser emits.
+#[derive(Clone, Debug)]
+pub(crate) struct Emitted {
+    pub valid: Slot,
+    pub base: Slot,
+    pub ty: u16,
+    /// None when it has a varbit field.
+    pub words: Option<Vec<Word>>,
 }
 
 /// A `select`: parts of the key, then cases in order.
@@ -170,25 +140,19 @@ pub(crate) enum Case {
 }
 
 /// A table as the packet path sees it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct TableCode {
-    /// Key fields: first slot, limbs.
-    pub key: Vec<(Slot, u16)>,
-    /// The slots of all their limbs in order.
-    pub key_slots: Vec<Slot>,
-    /// Masks over the key's limbs, when some are static.
-    pub masks: Option<Vec<u64>>,
+    /// The slots of all limbs of the key, and the bits of each that are looked up.
+    pub key: Vec<(Slot, u64)>,
     pub next: Next,
     /// Direct meter: where the colour goes.
     pub meter: Option<(Slot, u8)>,
     /// Index of the action profile.
     pub profile: Option<u32>,
-    /// Calculation of the selector's hash.
-    pub selector: Option<u16>,
 }
 
 /// Where the code goes on behind a table: where a hit or a miss leads, else where the action does.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Next {
     pub hit: Option<Id>,
     pub miss: Option<Id>,
@@ -200,12 +164,6 @@ impl Next {
     pub fn to(&self, hit: bool, action: Option<usize>) -> Id {
         let found = if hit { self.hit } else { self.miss };
         found.unwrap_or_else(|| action.map_or(self.no_action, |action| self.by_action[action]))
-    }
-
-    /// All of them.
-    pub fn targets(&self) -> impl Iterator<Item = Id> + '_ {
-        let found = self.hit.iter().chain(&self.miss).chain(&self.by_action);
-        found.copied().chain([self.no_action])
     }
 }
 
@@ -231,11 +189,13 @@ pub(crate) struct Program {
     /// Where each action begins, by action.
     pub actions: Vec<Id>,
     pub elements: Vec<Element>,
-    pub headers: Vec<HeaderIo>,
-    pub stacks: Vec<StackCode>,
+    pub headers: Vec<HeaderType>,
+    pub stacks: Vec<Stack>,
     pub calculations: Vec<Calculation>,
     pub selects: Vec<Select>,
     pub tables: Vec<TableCode>,
+    /// For each action profile, the calculation of its selector's hash.
+    pub selectors: Vec<Option<u16>>,
     pub messages: Vec<Message>,
     /// What a trace shows: see `Op::Note`.
     pub notes: Vec<Note>,
@@ -243,8 +203,8 @@ pub(crate) struct Program {
     pub digests: Vec<Vec<(Slot, u32)>>,
     /// Field lists: (slot, slots).
     pub field_lists: Vec<Vec<(Slot, u16)>>,
-    /// Emitted headers in order: validity slot, base, header type.
-    pub deparser: Vec<(Slot, Slot, u16)>,
+    /// Emitted headers in order.
+    pub deparser: Vec<Emitted>,
     /// For each of `elements`, its place in `deparser`; `NOT_EMITTED` for what is not one fixed header of it.
     pub places: Vec<u8>,
     pub parser_start: Id,
@@ -268,6 +228,11 @@ pub(crate) struct Program {
 }
 
 impl Program {
+    /// The calculation that chooses among a group's members in a table.
+    pub fn selector(&self, table: &TableCode) -> Option<u16> {
+        table.profile.and_then(|at| self.selectors[at as usize])
+    }
+
     /// Where the code of each part begins.
     pub fn roots(&self) -> [Id; 5] {
         [
@@ -278,17 +243,6 @@ impl Program {
             self.verify_start,
         ]
     }
-}
-
-/// A header stack: base of element 0, stride, count, slot of the next free index, member blocks.
-#[derive(Clone, Debug)]
-pub(crate) struct StackCode {
-    pub base: Slot,
-    pub stride: u16,
-    pub count: u16,
-    pub next: Slot,
-    /// (offset in an element, header type, siblings).
-    pub members: Vec<(u16, u16, Box<[i32]>)>,
 }
 
 /// Numbers of the core library's errors in this program.

@@ -4,74 +4,48 @@
 use std::collections::{HashMap, HashSet};
 
 use super::action;
-use super::code::{Op, TableCode};
-use super::cycles::loop_heads;
+use super::code::{Next, Op};
 use super::emit::{index16, Emitter, Label, END};
 use super::expr::ExprReader;
-use super::flow::Exit;
+use super::flow::{loop_heads, Exit};
 use super::layout::Layout;
 use super::names::Names;
 use super::notes::{Note, Spot};
-use super::table::{self, Direct};
+use super::table;
 use crate::bits::limbs_for;
-use crate::json::{Json, Load, Unique};
-use crate::schema::{ActionId, Schema};
+use crate::json::{At, Json, Load, Unique};
+use crate::schema::{ActionId, ActionSchema, ParamSchema, Schema};
 
 /// What the nodes of both controls share.
 pub(crate) struct Controls<'c> {
     pub layout: &'c Layout,
     pub names: &'c Names,
-    pub direct: &'c Direct,
     /// Actions of the JSON, by id.
     pub actions: &'c [Json<'c>],
-    /// Their names.
-    pub action_names: &'c [&'c str],
     /// By name; the same P4 action may be there several times.
     pub actions_named: &'c HashMap<&'c str, Vec<ActionId>>,
     /// Runtime data of each action: limb offset and width.
     pub params: &'c [Vec<(u16, u32)>],
 }
 
-enum Node<'c> {
-    Table(Json<'c>, u16),
-    Condition(Json<'c>),
-    Call(Json<'c>),
+/// A table, a condition, or a call of an action.
+#[derive(Clone, Copy)]
+enum Kind {
+    Table(u16),
+    Condition,
+    Call,
 }
 
-/// Refuses a control that comes back to where it was: P4 has no such, and a packet would never leave it.
-fn ends(json: &Json) -> Load<()> {
-    let mut all = Vec::new();
-    for list in ["tables", "conditionals", "action_calls"] {
-        all.extend(json.list(list)?);
-    }
-    let mut indexes = HashMap::new();
-    for (index, node) in all.iter().enumerate() {
-        indexes.insert(node.str_at("name")?, index);
-    }
-    let mut following = Vec::new();
-    for node in &all {
-        let keys = ["base_default_next", "true_next", "false_next", "next_node"];
-        let mut to: Vec<Json> = keys.iter().filter_map(|key| node.opt(key)).collect();
-        if let Some(next_tables) = node.opt("next_tables") {
-            to.extend(next_tables.members()?.into_iter().map(|(_, to)| to));
-        }
-        let names = to.iter().filter_map(|to| to.str().ok());
-        let next: Vec<usize> = names.filter_map(|n| indexes.get(n).copied()).collect();
-        following.push(next);
-    }
-    let heads = loop_heads(all.len(), |at, next| next.extend(&following[at]));
-    match heads.iter().position(|head| *head) {
-        Some(at) => all[at].fail(format!(
-            "the control comes back to `{}`; what follows a table, condition or action call may not lead to it again",
-            all[at].str_at("name")?
-        )),
-        None => Ok(()),
-    }
+struct Node<'c> {
+    kind: Kind,
+    json: Json<'c>,
+    label: Label,
 }
 
 struct Control<'c> {
     shared: &'c Controls<'c>,
-    nodes: HashMap<&'c str, (Node<'c>, Label)>,
+    nodes: Vec<Node<'c>>,
+    indexes: HashMap<&'c str, usize>,
 }
 
 /// Compiles the control called `name`; returns its start.
@@ -81,7 +55,6 @@ pub(crate) fn control(
     root: &Json,
     name: &str,
     schema: &mut Schema,
-    selectors: &mut Vec<Option<u16>>,
 ) -> Load<Label> {
     let pipelines_json = root.get("pipelines")?;
     let pipelines = pipelines_json.items()?;
@@ -91,53 +64,74 @@ pub(crate) fn control(
             "there is no pipeline `{name}`; v1model has ingress and egress"
         ));
     };
-    let mut calculations = std::mem::take(&mut e.program.calculations);
-    table::profiles(json, shared.layout, schema, &mut calculations, selectors)?;
-    e.program.calculations = calculations;
-    let mut nodes = HashMap::new();
+    table::profiles(e, json, schema)?;
+    let mut control = Control {
+        shared,
+        nodes: Vec::new(),
+        indexes: HashMap::new(),
+    };
     let mut unique = Unique::new("table, condition or action call");
     let elsewhere: HashSet<String> = schema.tables.iter().map(|t| t.name.clone()).collect();
-    for table_json in json.list("tables")? {
-        let name = unique.add_name_of(&table_json)?;
-        if elsewhere.contains(name) {
-            return table_json.fail(format!("the other pipeline has a table `{name}` too"));
+    for list in ["tables", "conditionals", "action_calls"] {
+        for json in json.list(list)? {
+            let name = unique.add_name_of(&json)?;
+            let kind = match list {
+                "conditionals" => Kind::Condition,
+                "action_calls" => Kind::Call,
+                _ if elsewhere.contains(name) => {
+                    return json.fail(format!("the other pipeline has a table `{name}` too"))
+                }
+                _ => {
+                    let code = table::table(&json, shared, schema)?;
+                    let index = index16(e.program.tables.len(), "tables").at(&json)?;
+                    e.program.tables.push(code);
+                    Kind::Table(index)
+                }
+            };
+            control.indexes.insert(name, control.nodes.len());
+            let label = e.label();
+            control.nodes.push(Node { kind, json, label });
         }
-        let code = table::table(
-            &table_json,
-            shared.layout,
-            shared.names,
-            shared.direct,
-            shared.action_names,
-            schema,
-            selectors,
-        )?;
-        let index = index16(e.program.tables.len(), "tables").map_err(|m| table_json.error(m))?;
-        e.program.tables.push(code);
-        let label = e.label();
-        nodes.insert(name, (Node::Table(table_json.clone(), index), label));
     }
-    for condition in json.list("conditionals")? {
-        let (name, label) = (unique.add_name_of(&condition)?, e.label());
-        nodes.insert(name, (Node::Condition(condition.clone()), label));
+    control.check_end()?;
+    for node in &control.nodes {
+        e.place(node.label);
+        if let Some(following) = control.emit(e, schema, node)? {
+            e.jump(following);
+        }
+        e.end_statement();
     }
-    for call in json.list("action_calls")? {
-        let (name, label) = (unique.add_name_of(&call)?, e.label());
-        nodes.insert(name, (Node::Call(call.clone()), label));
-    }
-    ends(json)?;
-    let control = Control { shared, nodes };
-    control.emit_all(e, schema, json)?;
-    match json.opt("init_table") {
-        Some(init) => control.label(&init),
-        None => Ok(END),
-    }
+    let init = json.opt("init_table");
+    init.map_or(Ok(END), |init| control.label(&init))
 }
 
 impl Control<'_> {
+    /// Refuses a control that comes back to where it was: P4 has no such, and a packet would never leave it.
+    fn check_end(&self) -> Load<()> {
+        let mut following: Vec<Vec<usize>> = Vec::new();
+        for Node { json, .. } in &self.nodes {
+            let keys = ["base_default_next", "true_next", "false_next", "next_node"];
+            let mut to: Vec<Json> = keys.iter().filter_map(|key| json.opt(key)).collect();
+            if let Some(next_tables) = json.opt("next_tables") {
+                to.extend(next_tables.members()?.into_iter().map(|(_, to)| to));
+            }
+            let names = to.iter().filter_map(|to| to.str().ok());
+            following.push(names.filter_map(|n| self.indexes.get(n).copied()).collect());
+        }
+        let heads = loop_heads(following.len(), |at, next| next.extend(&following[at]));
+        match self.nodes.iter().zip(heads).find(|(_, head)| *head) {
+            Some((Node { json, .. }, _)) => json.fail(format!(
+                "the control comes back to `{}`; what follows a table, condition or action call may not lead to it again",
+                json.str_at("name")?
+            )),
+            None => Ok(()),
+        }
+    }
+
     fn label(&self, json: &Json) -> Load<Label> {
         let name = json.str()?;
-        match self.nodes.get(name) {
-            Some((_, label)) => Ok(*label),
+        match self.indexes.get(name) {
+            Some(&index) => Ok(self.nodes[index].label),
             None => json.fail(format!(
                 "there is no table, condition or action call `{name}`"
             )),
@@ -148,25 +142,12 @@ impl Control<'_> {
         json.opt(key).map_or(Ok(END), |next| self.label(&next))
     }
 
-    fn emit_all(&self, e: &mut Emitter, schema: &Schema, json: &Json) -> Load<()> {
-        for list in ["tables", "conditionals", "action_calls"] {
-            for json in json.list(list)? {
-                let (node, label) = &self.nodes[json.str_at("name")?];
-                e.place(*label);
-                if let Some(following) = self.emit(e, schema, node)? {
-                    e.jump(following);
-                }
-                e.end_statement();
-            }
-        }
-        Ok(())
-    }
-
     /// Emits a node; returns where its code falls through to, if it does.
     fn emit(&self, e: &mut Emitter, schema: &Schema, node: &Node) -> Load<Option<Label>> {
-        match node {
-            Node::Condition(json) => {
-                let reader = self.reader(&[]);
+        let json = &node.json;
+        match node.kind {
+            Kind::Condition => {
+                let reader = self.shared.reader(&[]);
                 let cond_json = json.get("expression")?;
                 let cond = reader.cond(&cond_json)?;
                 let no = self.next(json, "false_next")?;
@@ -174,7 +155,7 @@ impl Control<'_> {
                 e.note(Note::Condition(Spot::new(json, "name")));
                 let fails = e.label();
                 let emitted = e.branch(&cond, false, fails);
-                emitted.map_err(|m| cond_json.error(m))?;
+                emitted.at(&cond_json)?;
                 for (held, to) in [(true, yes), (false, no)] {
                     e.note(Note::Decided(held));
                     e.jump(to);
@@ -184,16 +165,15 @@ impl Control<'_> {
                 }
                 Ok(None)
             }
-            Node::Call(json) => {
+            Kind::Call => {
                 let action = self.shared.names.action(&json.get("action_id")?)?;
                 e.note(Note::Call(action.0, Spot::new(json, "name")));
-                self.inline(e, action)?;
+                self.shared.action(e, action)?;
                 Ok(Some(self.next(json, "next_node")?))
             }
-            Node::Table(json, index) => {
-                let mut code = e.program.tables[usize::from(*index)].clone();
-                self.next_nodes(json, schema, &mut code)?;
-                let table = &schema.tables[usize::from(*index)];
+            Kind::Table(index) => {
+                let next = self.next_nodes(json, schema)?;
+                let table = &schema.tables[usize::from(index)];
                 // A table of the compiler's making: no key, one action for ever.
                 if table.keys.is_empty()
                     && table.const_default_action
@@ -205,48 +185,29 @@ impl Control<'_> {
                         .clone()
                         .expect("a constant default action");
                     for (i, limb) in call.args.into_iter().enumerate() {
-                        let a = e.constant(limb).map_err(|m| json.error(m))?;
+                        let a = e.constant(limb).at(json)?;
                         let d = e.args + i as u16;
                         e.op(Op::copy(d, a));
                     }
-                    let next = code.next.to(false, Some(call.action.index()));
-                    e.program.tables[usize::from(*index)] = code;
                     e.note(Note::Call(call.action.0, Spot::new(json, "name")));
-                    self.inline(e, call.action)?;
-                    return Ok(Some(next));
+                    self.shared.action(e, call.action)?;
+                    return Ok(Some(next.to(false, Some(call.action.index()))));
                 }
-                e.program.tables[usize::from(*index)] = code;
-                e.note(Note::Table(*index, Spot::new(json, "name")));
-                e.exit(Exit::Apply { table: *index });
+                e.program.tables[usize::from(index)].next = next;
+                e.note(Note::Table(index, Spot::new(json, "name")));
+                e.exit(Exit::Apply { table: index });
                 Ok(None)
             }
         }
     }
 
-    fn reader<'r>(&'r self, params: &'r [(u16, u32)]) -> ExprReader<'r> {
-        ExprReader {
-            layout: self.shared.layout,
-            names: self.shared.names,
-            params,
-        }
-    }
-
-    fn inline(&self, e: &mut Emitter, action: ActionId) -> Load<()> {
-        let json = &self.shared.actions[action.index()];
-        let reader = self.reader(&self.shared.params[action.index()]);
-        let primitives = json.list("primitives")?;
-        let traits = action::primitives(e, &reader, &primitives)?;
-        if traits.exits {
-            e.op(Op::CheckExit);
-        }
-        Ok(())
-    }
-
-    fn next_nodes(&self, json: &Json, schema: &Schema, code: &mut TableCode) -> Load<()> {
-        let base = self.next(json, "base_default_next")?;
-        let next = &mut code.next;
-        next.by_action = vec![base; schema.actions.len()];
-        next.no_action = base;
+    fn next_nodes(&self, json: &Json, schema: &Schema) -> Load<Next> {
+        let no_action = self.next(json, "base_default_next")?;
+        let mut next = Next {
+            by_action: vec![no_action; schema.actions.len()],
+            no_action,
+            ..Next::default()
+        };
         let next_json = json.get("next_tables")?;
         for (name, target) in next_json.members()? {
             let to = if target.is_null() {
@@ -265,39 +226,49 @@ impl Control<'_> {
                 }
             }
         }
-        Ok(())
+        Ok(next)
     }
 }
 
-/// Emits all actions as code that `Apply` calls.
-pub(crate) fn actions(e: &mut Emitter, shared: &Controls) -> Load<()> {
-    for (index, json) in shared.actions.iter().enumerate() {
-        let start = e.here();
-        e.program.actions.push(start);
-        e.note(Note::Action(index as u32));
-        let reader = ExprReader {
-            layout: shared.layout,
-            names: shared.names,
-            params: &shared.params[index],
-        };
+impl Controls<'_> {
+    fn reader<'r>(&'r self, params: &'r [(u16, u32)]) -> ExprReader<'r> {
+        ExprReader {
+            layout: self.layout,
+            names: self.names,
+            params,
+        }
+    }
+
+    /// Emits an action.
+    fn action(&self, e: &mut Emitter, action: ActionId) -> Load<()> {
+        let json = &self.actions[action.index()];
+        let reader = self.reader(&self.params[action.index()]);
         let traits = action::primitives(e, &reader, &json.list("primitives")?)?;
         if traits.exits {
             e.op(Op::CheckExit);
         }
-        e.exit(Exit::Return);
+        Ok(())
     }
-    Ok(())
+
+    /// Emits all actions as code that `Apply` calls.
+    pub fn emit_actions(&self, e: &mut Emitter) -> Load<()> {
+        for index in 0..self.actions.len() as u32 {
+            let start = e.here();
+            e.program.actions.push(start);
+            e.note(Note::Action(index));
+            self.action(e, ActionId(index))?;
+            e.exit(Exit::Return);
+        }
+        Ok(())
+    }
 }
 
 /// The schema of an action and where its runtime data lie.
-pub(crate) fn action_schema(
-    json: &Json,
-    id: ActionId,
-) -> Load<(crate::schema::ActionSchema, Vec<(u16, u32)>)> {
+pub(crate) fn action_schema(json: &Json, id: ActionId) -> Load<(ActionSchema, Vec<(u16, u32)>)> {
     let (mut params, mut places, mut offset) = (Vec::new(), Vec::new(), 0);
     for param in json.list("runtime_data")? {
         let width = param.u32_at("bitwidth")?;
-        params.push(crate::schema::ParamSchema {
+        params.push(ParamSchema {
             name: param.str_at("name")?.to_string(),
             width,
         });
@@ -308,7 +279,7 @@ pub(crate) fn action_schema(
         }
     }
     Ok((
-        crate::schema::ActionSchema {
+        ActionSchema {
             id,
             name: json.str_at("name")?.to_string(),
             params,

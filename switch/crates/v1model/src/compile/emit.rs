@@ -7,6 +7,7 @@ use super::code::{Element, Op, Operand, Program, Test, WideKind, WideOp};
 use super::expr::HeaderRef;
 use super::flow::{Block, Exit, Id};
 use super::layout::{Layout, Slot, ONE, ZERO};
+use super::lower::To;
 
 /// A block that is filled later.
 pub(crate) type Label = Id;
@@ -98,17 +99,6 @@ impl<'x> Emitter<'x> {
         self.op(Op::Calculate { calculation, d, w });
     }
 
-    /// The register's value; where `index` is beyond the array `d` stays as it is.
-    pub fn read_register(&mut self, register: u16, index: Slot, d: Slot, limbs: usize, w: u8) {
-        self.op(Op::RegisterRead {
-            register,
-            index,
-            d,
-            limbs: limbs as u16,
-            w,
-        });
-    }
-
     /// Operations so far.
     pub fn operations(&self) -> usize {
         self.program.operations
@@ -180,13 +170,14 @@ impl<'x> Emitter<'x> {
         Ok(slot)
     }
 
-    /// Appends an operation on several limbs.
-    pub fn wide(&mut self, kind: WideKind, d: Slot, limbs: usize, a: Operand, b: Operand) {
+    /// Appends an operation on several limbs; its result is modulo 2^w.
+    pub fn wide(&mut self, kind: WideKind, (d, limbs, w): To, a: Operand, b: Operand) {
         let limbs = limbs as u16;
         let op = WideOp {
             kind,
             d,
             limbs,
+            w,
             a,
             b,
         };

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Expressions of the JSON as typed trees.
 
+use std::rc::Rc;
+
+use num_bigint::BigInt;
+
 use super::code::{Alu, Test};
-use super::layout::{Field, FieldType, Layout};
+use super::layout::{Field, FieldType, Layout, Stack};
 use super::lower::Place;
 use super::names::Names;
-use super::range::covers;
-use crate::json::{Integer, Json, Load};
+use crate::json::{Json, Load};
 
 /// An integer-valued expression.
 #[derive(Clone, Debug)]
 pub(crate) enum Expr {
-    Const(Integer),
+    Const(BigInt),
     Field(Field),
     /// Action parameter: limb offset among the args, width.
     Local {
@@ -66,7 +69,7 @@ pub(crate) enum HeaderRef {
     Element {
         stack: usize,
         member: usize,
-        index: Box<Expr>,
+        index: Rc<Expr>,
     },
 }
 
@@ -256,7 +259,7 @@ impl ExprReader<'_> {
         let header = HeaderRef::Element {
             stack,
             member,
-            index: Box::new(Expr::LastIndex(stack)),
+            index: Rc::new(Expr::LastIndex(stack)),
         };
         let ty = &self.layout.types[self.layout.stacks[stack].members[member].ty];
         let name = field.str()?;
@@ -330,8 +333,8 @@ impl ExprReader<'_> {
         let width = || -> Load<u32> {
             let width = right()?;
             match self.data(&width)? {
-                Expr::Const(value) => match value.to_u64() {
-                    Some(bits @ 1..=65535) => Ok(bits as u32),
+                Expr::Const(value) => match u32::try_from(value) {
+                    Ok(bits @ 1..=65535) => Ok(bits),
                     _ => width.fail("a width must be in 1..65535"),
                 },
                 _ => width.fail(format!("the width of `{name}` must be a constant")),
@@ -381,16 +384,18 @@ impl ExprReader<'_> {
             }
             "dereference_stack" | "dereference_header_stack" | "dereference_union_stack" => {
                 let stack = self.stack(&left()?)?;
-                let index_json = right()?;
-                let index = Box::new(self.data(&index_json)?);
-                if self.layout.stacks[stack].is_union {
-                    Value::Union(self.members(&index_json, stack, &index)?)
-                } else {
-                    Value::Header(HeaderRef::Element {
-                        stack,
-                        member: 0,
-                        index,
-                    })
+                let index = Rc::new(self.data(&right()?)?);
+                let element = |member| HeaderRef::Element {
+                    stack,
+                    member,
+                    index: index.clone(),
+                };
+                let Stack {
+                    members, is_union, ..
+                } = &self.layout.stacks[stack];
+                match is_union {
+                    true => Value::Union((0..members.len()).map(element).collect()),
+                    false => Value::Header(element(0)),
                 }
             }
             "last_stack_index" => Value::Data(Expr::LastIndex(self.stack(&right()?)?)),
@@ -456,24 +461,10 @@ impl ExprReader<'_> {
             },
         )
     }
-
-    /// The members of a union in a stack.
-    fn members(&self, json: &Json, stack: usize, index: &Expr) -> Load<Vec<HeaderRef>> {
-        // Every member has the index for itself: indexes with unions in them with indexes … grow fast.
-        let members = self.layout.stacks[stack].members.len();
-        let nodes = index.nodes() * members as u64;
-        json.charge(nodes * size_of::<Expr>() as u64, || "its index".into())?;
-        let element = |member| HeaderRef::Element {
-            stack,
-            member,
-            index: Box::new(index.clone()),
-        };
-        Ok((0..members).map(element).collect())
-    }
 }
 
 fn number(value: u64) -> Expr {
-    Expr::Const(Integer::from_u64(value))
+    Expr::Const(value.into())
 }
 
 /// All conditions, joined two by two; `none` where there is none.
@@ -495,7 +486,7 @@ fn non_zero(expr: Expr) -> Cond {
             (Some(false), Some(true)) => negate(*cond),
             _ => Cond::If(cond, Box::new(non_zero(*a)), Box::new(non_zero(*b))),
         },
-        Expr::Const(value) => Cond::Const(value.bits() != 0),
+        Expr::Const(value) => Cond::Const(value != BigInt::ZERO),
         expr => Cond::Compare(Test::Ne, expr, number(0)),
     }
 }
@@ -503,23 +494,18 @@ fn non_zero(expr: Expr) -> Cond {
 /// Whether a constant is not 0.
 fn truth(expr: &Expr) -> Option<bool> {
     match expr {
-        Expr::Const(value) => Some(value.bits() != 0),
+        Expr::Const(value) => Some(*value != BigInt::ZERO),
         _ => None,
     }
 }
 
 /// `a op b` where one of them changes nothing.
 fn fold(op: Alu, a: Expr, b: Expr) -> Expr {
-    let zero = |e: &Expr| matches!(e, Expr::Const(value) if value.bits() == 0);
+    let zero = |e: &Expr| matches!(e, Expr::Const(value) if *value == BigInt::ZERO);
     match op {
         Alu::Add | Alu::Or | Alu::Xor if zero(&b) => a,
         Alu::Add | Alu::Or | Alu::Xor if zero(&a) => b,
         Alu::Sub | Alu::Shl | Alu::ShrU if zero(&b) => a,
-        Alu::And => match (&a, &b) {
-            (x, Expr::Const(mask)) if covers(mask, x) => a,
-            (Expr::Const(mask), x) if covers(mask, x) => b,
-            _ => Expr::Arith(op, Box::new(a), Box::new(b)),
-        },
         _ => Expr::Arith(op, Box::new(a), Box::new(b)),
     }
 }

@@ -118,7 +118,6 @@ impl Flow {
         let mut inliner = Inliner {
             program,
             table_actions,
-            entries: entries(program),
             ids: HashMap::new(),
             pending: Vec::new(),
         };
@@ -127,18 +126,22 @@ impl Flow {
         let mut size = 0;
         while let Some(&(id, back)) = inliner.pending.get(blocks.len()) {
             let block = inliner.block(id, back);
-            size += block.ops.len() + 1;
-            if size > most {
+            // One that only goes on becomes a part of another.
+            size += block.ops.len() + usize::from(!matches!(block.exit, Exit::Goto(_)));
+            if size.max(inliner.pending.len() / 2) > most {
                 return Err(NotCompiled::too_large(program));
             }
             blocks.push(block);
         }
-        Ok(Flow { blocks, roots })
+        let mut flow = Flow { blocks, roots };
+        flow.tidy();
+        Ok(flow)
     }
 
     /// Number of operations and ends.
     pub fn size(&self) -> usize {
-        self.blocks.iter().map(|b| b.ops.len() + 1).sum()
+        let blocks = self.blocks.iter().filter(|b| **b != Block::default());
+        blocks.map(|b| b.ops.len() + 1).sum()
     }
 
     /// For each block, how many ends and roots lead to it.
@@ -221,22 +224,9 @@ impl Flow {
     }
 }
 
-/// How many exits, tables, actions and roots lead to each block of a program.
-fn entries(program: &Program) -> Vec<u32> {
-    let mut entries = vec![0; program.blocks.len()];
-    let exits = program.blocks.iter().flat_map(|b| b.exit.targets());
-    let tables = program.tables.iter().flat_map(|t| t.next.targets());
-    let actions = program.actions.iter().copied();
-    for to in exits.chain(tables).chain(actions).chain(program.roots()) {
-        entries[to] += 1;
-    }
-    entries
-}
-
 struct Inliner<'p> {
     program: &'p Program,
     table_actions: &'p [Vec<u32>],
-    entries: Vec<u32>,
     /// By block of the program, and block to return to.
     ids: HashMap<(Id, Option<Id>), Id>,
     /// The same by id.
@@ -244,33 +234,17 @@ struct Inliner<'p> {
 }
 
 impl Inliner<'_> {
-    fn id(&mut self, mut id: Id, back: Option<Id>) -> Id {
-        let blocks = &self.program.blocks;
-        let is_empty = |block: &Block| block.ops.iter().all(Op::is_note);
-        // A loop of jumps has no end.
-        for _ in 0..blocks.len() {
-            match blocks[id].exit {
-                Exit::Goto(to) if is_empty(&blocks[id]) => id = to,
-                _ => break,
-            }
-        }
+    fn id(&mut self, id: Id, back: Option<Id>) -> Id {
         *self.ids.entry((id, back)).or_insert_with(|| {
             self.pending.push((id, back));
             self.pending.len() - 1
         })
     }
 
-    /// A copy of a block, with those that only it leads to; `back` is where its action returns to.
-    fn block(&mut self, mut id: Id, back: Option<Id>) -> Block {
-        let blocks = &self.program.blocks;
-        let mut ops = Vec::new();
-        let exit = loop {
-            ops.extend(blocks[id].ops.iter().filter(|op| !op.is_note()));
-            match &blocks[id].exit {
-                Exit::Goto(to) if self.entries[*to] == 1 => id = *to,
-                exit => break exit,
-            }
-        };
+    /// A copy of a block; `back` is where its action returns to.
+    fn block(&mut self, id: Id, back: Option<Id>) -> Block {
+        let Block { ops, exit } = &self.program.blocks[id];
+        let ops = ops.iter().filter(|op| !op.is_note()).copied().collect();
         let exit = match exit {
             Exit::Return => Exit::Goto(back.expect("only actions return")),
             Exit::Apply { table } => self.lookup(*table),
@@ -298,5 +272,96 @@ impl Inliner<'_> {
             to.push(self.id(next.to(hit, None), None));
         }
         Exit::Lookup { table, actions, to }
+    }
+}
+
+/// For each node whether a search from node 0 on comes back to it on its way: every cycle goes through such a node.
+/// `next` appends the nodes that may follow one.
+pub(super) fn loop_heads(nodes: usize, mut next: impl FnMut(usize, &mut Vec<usize>)) -> Vec<bool> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Seen {
+        Not,
+        OnTheWay,
+        Done,
+    }
+    let (mut seen, mut heads) = (vec![Seen::Not; nodes], vec![false; nodes]);
+    // Nodes on the way, each with where its waiting followers begin. No recursion: a program may be long.
+    let (mut way, mut waiting): (Vec<(usize, usize)>, Vec<usize>) = (Vec::new(), Vec::new());
+    for start in 0..nodes {
+        if seen[start] != Seen::Not {
+            continue;
+        }
+        waiting.push(start);
+        way.push((usize::MAX, 0));
+        while let Some(&(node, first)) = way.last() {
+            if waiting.len() == first {
+                way.pop();
+                if let Some(seen) = seen.get_mut(node) {
+                    *seen = Seen::Done;
+                }
+                continue;
+            }
+            let Some(to) = waiting.pop() else { break };
+            match seen[to] {
+                Seen::Done => {}
+                Seen::OnTheWay => heads[to] = true,
+                Seen::Not => {
+                    seen[to] = Seen::OnTheWay;
+                    way.push((to, waiting.len()));
+                    next(to, &mut waiting);
+                }
+            }
+        }
+    }
+    heads
+}
+
+impl Flow {
+    /// Sees that code that comes back to where it was passes a `Step` on its way.
+    ///
+    /// # Errors
+    /// It does not; that would be a mistake of this crate.
+    pub fn check_end(&self) -> Result<(), NotCompiled> {
+        let blocks = &self.blocks;
+        let heads = loop_heads(blocks.len(), |id, next| {
+            if !blocks[id].ops.contains(&Op::Step) {
+                next.extend(blocks[id].exit.targets());
+            }
+        });
+        match heads.contains(&true) {
+            true => Err(NotCompiled::Endless),
+            false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::loop_heads;
+
+    fn heads(edges: &[&[usize]]) -> Vec<usize> {
+        let heads = loop_heads(edges.len(), |node, next| next.extend(edges[node]));
+        (0..edges.len()).filter(|&node| heads[node]).collect()
+    }
+
+    #[test]
+    fn only_what_comes_back_is_a_head() {
+        assert_eq!(heads(&[&[1, 2], &[3], &[3], &[]]), [0; 0]);
+        assert_eq!(heads(&[&[1], &[2], &[1, 3], &[]]), [1]);
+        assert_eq!(heads(&[&[0]]), [0]);
+        // Unreachable from the first node.
+        assert_eq!(heads(&[&[], &[2], &[1]]), [1]);
+        // Two loops through one node, one of them inside the other.
+        assert_eq!(heads(&[&[1], &[2], &[1, 0], &[]]), [0, 1]);
+    }
+
+    #[test]
+    fn a_long_way_needs_no_stack() {
+        let last = 1_000_000;
+        let heads = loop_heads(last + 1, |node, next| {
+            next.push(if node == last { 0 } else { node + 1 })
+        });
+        assert_eq!(heads.iter().filter(|head| **head).count(), 1);
+        assert!(heads[0]);
     }
 }

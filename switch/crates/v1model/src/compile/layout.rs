@@ -47,9 +47,32 @@ pub(crate) struct HeaderType {
     pub varbit: Option<usize>,
 }
 
+/// Limbs of a number from the most significant: slot, width ≤ 64.
+pub(crate) fn slot_limbs(slot: Slot, width: u32) -> impl Iterator<Item = (Slot, u32)> {
+    let limbs = (0..width.div_ceil(64)).rev();
+    limbs.map(move |i| (slot + i as Slot, (width - i * 64).min(64)))
+}
+
 impl HeaderType {
     /// Block offset of the varbit field's length in bits.
     pub const VARBIT_BITS: u16 = 1;
+
+    /// Bytes of all fields but the varbit one.
+    pub fn fixed_bytes(&self) -> u32 {
+        self.fixed_bits.div_ceil(8)
+    }
+
+    /// First slots and widths of the fields of a header at `base`, whose varbit field has so many bits.
+    pub fn widths(&self, base: usize, varbit_bits: u32) -> impl Iterator<Item = (usize, u32)> + '_ {
+        self.fields.iter().map(move |field| {
+            let width = if field.varbit {
+                varbit_bits
+            } else {
+                field.width
+            };
+            (base + usize::from(field.offset), width)
+        })
+    }
 
     pub fn field(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|f| f.name == name)

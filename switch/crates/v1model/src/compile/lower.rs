@@ -2,15 +2,21 @@
 //! Expressions to operations. BMv2 computes with integers of infinite precision; here every value is computed
 //! modulo 2^(64·limbs), in as few limbs as its use and its range allow: one, nearly always.
 
+use num_bigint::BigInt;
+
 use super::code::{Alu, Op, Operand, WideKind};
 use super::emit::{Emit, Emitter};
 use super::expr::{Expr, HeaderRef};
 use super::layout::{Slot, ONE, ZERO};
 use super::range::BITS_MAX;
 use crate::bits::limbs_for;
+use crate::json::to_limbs;
 
 /// Where a value is to be put: slot, and bits to cut it to.
 pub(crate) type Want = Option<(Slot, u32)>;
+
+/// Slot and limbs of a result, and the bits that it is cut to.
+pub(crate) type To = (Slot, usize, u32);
 
 /// A place that can be assigned to.
 #[derive(Clone, Debug)]
@@ -59,48 +65,64 @@ pub(super) fn narrow(slot: Slot) -> Operand {
     Operand::new(slot, 1, false)
 }
 
-/// The `w` of an operation on one limb.
-fn cut(w: u32) -> u8 {
-    w.min(64) as u8
-}
-
 impl Emitter<'_> {
     /// `place = expr`, cut to the place's width.
     pub fn assign(&mut self, place: &Place, expr: &Expr) -> Emit<()> {
+        match place.width() {
+            0 => Ok(()),
+            _ => self.put(place, |e, (d, limbs, w)| {
+                e.modular(expr, limbs, Some((d, w)))
+            }),
+        }
+    }
+
+    /// Has `f` emit what gives a place another value, or leaves it as it is.
+    pub fn put<R>(&mut self, place: &Place, f: impl FnOnce(&mut Self, To) -> Emit<R>) -> Emit<()> {
         let width = place.width();
         let limbs = limbs_for(width);
-        if limbs == 0 {
-            return Ok(());
-        }
         match place {
             Place::Slot { slot, .. } => {
-                self.modular(expr, limbs, Some((*slot, width)))?;
+                f(self, (*slot, limbs, width))?;
             }
-            Place::Element { .. } => {
-                let temp = self.temp(limbs)?;
-                self.modular(expr, limbs, Some((temp, width)))?;
-                self.store(place, temp)?;
+            Place::Element { header, offset, .. } => {
+                let (temp, element) = (self.temp(limbs)?, self.element(header)?);
+                let (offset, d) = (*offset, temp);
+                let count = limbs as u16;
+                self.op(Op::LoadElement {
+                    d,
+                    element,
+                    offset,
+                    limbs: count,
+                });
+                f(self, (temp, limbs, width))?;
+                self.op(Op::StoreElement {
+                    a: temp,
+                    element,
+                    offset,
+                    limbs: count,
+                });
             }
         }
         Ok(())
     }
 
-    /// Stores a value that is already cut to the place's width.
-    pub fn store(&mut self, place: &Place, a: Slot) -> Emit<()> {
-        let limbs = limbs_for(place.width()) as u16;
-        match place {
-            Place::Slot { slot, .. } => self.copy(*slot, a, limbs.into()),
-            Place::Element { header, offset, .. } => {
-                let element = self.element(header)?;
-                self.op(Op::StoreElement {
-                    a,
-                    element,
-                    offset: *offset,
-                    limbs,
-                });
-            }
-        }
-        Ok(())
+    /// The same for an operation, which gets slot, limbs and bits.
+    pub fn result(&mut self, place: &Place, op: impl FnOnce(Slot, u16, u32) -> Op) -> Emit<()> {
+        self.put(place, |e, (d, limbs, w)| {
+            e.op(op(d, limbs as u16, w));
+            Ok(())
+        })
+    }
+
+    /// The register's value to a place, which stays as it is where `index` is beyond the array.
+    pub fn read_register(&mut self, place: &Place, register: u16, index: Slot) -> Emit<()> {
+        self.result(place, |d, limbs, w| Op::RegisterRead {
+            register,
+            index,
+            d,
+            limbs,
+            w,
+        })
     }
 
     /// The exact value.
@@ -131,16 +153,8 @@ impl Emitter<'_> {
     pub fn modular(&mut self, expr: &Expr, limbs: usize, want: Want) -> Emit<Slot> {
         match expr {
             Expr::Const(value) => {
-                let mut value = value.to_limbs(limbs);
-                if let Some((_, w)) = want {
-                    crate::exec::wide::mask(&mut value, w);
-                }
-                let slot = self.wide_constant(&value)?;
-                match want {
-                    Some((d, _)) => self.copy(d, slot, limbs),
-                    None => return Ok(slot),
-                }
-                Ok(want.map_or(slot, |(d, _)| d))
+                let slot = self.wide_constant(&to_limbs(value, limbs))?;
+                self.deliver(Operand::new(slot, limbs, false), limbs, want)
             }
             Expr::Field(field) => self.leaf(field.slot, field.width, field.signed, limbs, want),
             Expr::Local { offset, width } => {
@@ -168,15 +182,15 @@ impl Emitter<'_> {
                 width,
                 index,
             } => {
-                let own = limbs_for(*width).max(1);
-                let d = self.temp(own)?;
+                let own = limbs_for(*width);
                 let index = self.modular(index, 1, None)?;
-                let register = *register;
+                let (register, d, zero) = (*register, self.temp(own)?, vec![0; own]);
                 // Out of range it is 0.
-                let zero = self.wide_constant(&vec![0; own])?;
+                let zero = self.wide_constant(&zero)?;
                 self.copy(d, zero, own);
-                self.read_register(register, index, d, own, 64);
-                self.leaf(d, *width, false, limbs, want)
+                let (slot, width) = (d, *width);
+                self.read_register(&Place::Slot { slot, width }, register, index)?;
+                self.leaf(d, width, false, limbs, want)
             }
             Expr::Arith(alu, a, b) => self.arith(*alu, a, b, expr, limbs, want),
             Expr::Not(a) => {
@@ -208,17 +222,11 @@ impl Emitter<'_> {
                 Ok(d)
             }
             Expr::FromBool(cond) => {
-                let slot = self.boolean(
-                    cond,
-                    if limbs == 1 {
-                        want.map(|(d, _)| d)
-                    } else {
-                        None
-                    },
-                )?;
-                match want {
-                    Some((d, _)) if limbs == 1 && d == slot => Ok(slot),
-                    _ => self.deliver(narrow(slot), limbs, want),
+                let d = want.filter(|_| limbs == 1).map(|(d, _)| d);
+                let slot = self.boolean(cond, d)?;
+                match d {
+                    Some(d) => Ok(d),
+                    None => self.deliver(narrow(slot), limbs, want),
                 }
             }
             Expr::StackSize(stack) => {
@@ -234,18 +242,20 @@ impl Emitter<'_> {
     }
 
     pub fn copy(&mut self, d: Slot, a: Slot, limbs: usize) {
-        match limbs {
-            1 => self.op(Op::copy(d, a)),
-            _ => self.op(Op::MoveWide {
-                d,
-                a,
-                limbs: limbs as u16,
-            }),
+        let (a, w) = (Operand::new(a, limbs, false), limbs as u32 * 64);
+        self.alu(Alu::Move, (d, limbs, w), a, narrow(ZERO));
+    }
+
+    /// An operation modulo 2^w, whose result takes so many limbs.
+    fn alu(&mut self, alu: Alu, (d, limbs, w): To, a: Operand, b: Operand) {
+        match (limbs, a.limbs, b.limbs) {
+            (1, 1, 1) => self.op(Op::alu(alu, d, a.slot, b.slot, w.min(64) as u8)),
+            _ => self.wide(WideKind::Alu(alu), (d, limbs, w), a, b),
         }
     }
 
-    /// An operation modulo 2^(64·limbs): of one limb to `want`, of several to a temporary, then to `want`.
-    fn compute(
+    /// An operation modulo 2^(64·limbs).
+    pub fn compute(
         &mut self,
         alu: Alu,
         limbs: usize,
@@ -253,20 +263,12 @@ impl Emitter<'_> {
         b: Operand,
         want: Want,
     ) -> Emit<Slot> {
-        if limbs == 1 && a.limbs == 1 && b.limbs == 1 {
-            let (d, w) = match want {
-                Some((d, w)) => (d, cut(w)),
-                None => (self.temp(1)?, 64),
-            };
-            self.op(Op::alu(alu, d, a.slot, b.slot, w));
-            return Ok(d);
-        }
-        let temp = self.temp(limbs)?;
-        self.wide(WideKind::Alu(alu), temp, limbs, a, b);
-        match want {
-            Some(_) => self.deliver(Operand::new(temp, limbs, false), limbs, want),
-            None => Ok(temp),
-        }
+        let (d, w) = match want {
+            Some(want) => want,
+            None => (self.temp(limbs)?, limbs as u32 * 64),
+        };
+        self.alu(alu, (d, limbs, w), a, b);
+        Ok(d)
     }
 
     /// An operation of which so many limbs of its own are exact, `signed` or not, as `limbs` limbs.
@@ -291,24 +293,13 @@ impl Emitter<'_> {
     }
 
     /// A value that is there, as `limbs` limbs, in `want`.
-    fn deliver(&mut self, a: Operand, limbs: usize, want: Want) -> Emit<Slot> {
-        let own = usize::from(a.limbs);
-        let Some((d, w)) = want else {
-            if own >= limbs {
-                return Ok(a.slot);
-            }
-            let d = self.temp(limbs)?;
-            self.wide(WideKind::Alu(Alu::Move), d, limbs, a, narrow(ZERO));
-            return Ok(d);
-        };
-        if limbs == 1 {
-            self.op(Op::alu(Alu::Move, d, a.slot, ZERO, cut(w)));
-        } else if w as usize == limbs * 64 {
-            self.wide(WideKind::Alu(Alu::Move), d, limbs, a, narrow(ZERO));
-        } else {
-            self.wide(WideKind::Mask(w), d, limbs, a, narrow(ZERO));
+    pub fn deliver(&mut self, a: Operand, limbs: usize, want: Want) -> Emit<Slot> {
+        if want.is_none() && usize::from(a.limbs) >= limbs {
+            return Ok(a.slot);
         }
-        Ok(d)
+        let own = usize::from(a.limbs).min(limbs);
+        let a = Operand::new(a.slot, own, a.signed);
+        self.compute(Alu::Move, limbs, a, narrow(ZERO), want)
     }
 
     fn leaf(
@@ -325,18 +316,10 @@ impl Emitter<'_> {
         }
         let value = Operand::new(slot, own, false);
         // Cut to no more than the field's own bits, its sign does not matter.
-        let sign_matters = signed && want.is_none_or(|(_, w)| w > width);
-        if !sign_matters {
-            let fits = want.is_some_and(|(_, w)| width <= w) && own == limbs;
-            return match want {
-                Some((d, _)) if fits => {
-                    self.copy(d, slot, limbs);
-                    Ok(d)
-                }
-                _ => self.deliver(value, limbs, want),
-            };
+        match signed && want.is_none_or(|(_, w)| w > width) {
+            true => self.sign_extended(value, width, limbs, want),
+            false => self.deliver(value, limbs, want),
         }
-        self.sign_extended(value, width, limbs, want)
     }
 
     fn arith(
@@ -387,28 +370,26 @@ impl Emitter<'_> {
             (x, Expr::Const(mask)) | (Expr::Const(mask), x) => (x, mask),
             _ => return Ok(None),
         };
-        let bits = mask.bits();
-        let mut ones = vec![u64::MAX; limbs_for(bits).max(1)];
-        crate::exec::wide::mask(&mut ones, bits);
-        if mask.is_negative() || bits == 0 || mask.to_limbs(ones.len()) != ones {
+        let bits = mask.bits() as u32;
+        let own = limbs_for(bits);
+        if *mask <= BigInt::ZERO || (mask + 1u8).trailing_zeros() != Some(bits.into()) {
             return Ok(None);
-        }
-        let own = ones.len();
-        let bits = want.map_or(bits, |(_, w)| w.min(bits));
-        if own == limbs {
-            let (d, w) = match want {
-                Some((d, _)) => (d, bits),
-                None => (self.temp(limbs)?, bits),
-            };
-            return self.modular(x, limbs, Some((d, w))).map(Some);
         }
         if own > limbs {
             return self.modular(x, limbs, want).map(Some);
         }
-        let temp = self.temp(own)?;
-        self.modular(x, own, Some((temp, bits)))?;
-        self.deliver(Operand::new(temp, own, false), limbs, want)
-            .map(Some)
+        let w = want.map_or(bits, |(_, w)| w.min(bits));
+        let d = match want.filter(|_| own == limbs) {
+            Some((d, _)) => d,
+            None => self.temp(own)?,
+        };
+        let slot = self.modular(x, own, Some((d, w)))?;
+        match own == limbs {
+            true => Ok(Some(slot)),
+            false => self
+                .deliver(Operand::new(slot, own, false), limbs, want)
+                .map(Some),
+        }
     }
 
     fn saturate(

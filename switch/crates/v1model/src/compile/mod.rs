@@ -12,27 +12,21 @@
 //! | `lower`, `branch` | expressions and conditions to operations |
 //! | `optimise` | the same in fewer operations |
 //! | `recent` | a program that was compiled lately is not compiled again |
-//! | `cycles` | where code may come back to |
 //! | `touch` | the slots that operations read and write |
 //! | `notes` | what a trace shows |
-//! | `check` | what machine code relies on |
-//! | `results` | what externs give, to any place |
-//! | `action`, `parser`, `control`, `table`, `calculation`, `io` | the parts of a program |
+//! | `action`, `parser`, `control`, `table`, `calculation` | the parts of a program |
 
 mod action;
 mod alu;
 mod branch;
 mod calculation;
-mod check;
 #[cfg(test)]
 mod check_tests;
 pub(crate) mod code;
 mod control;
-mod cycles;
 mod emit;
 mod expr;
 pub(crate) mod flow;
-pub(crate) mod io;
 pub(crate) mod layout;
 mod lower;
 mod names;
@@ -42,7 +36,6 @@ pub(crate) mod optimise;
 mod parser;
 mod range;
 pub(crate) mod recent;
-mod results;
 mod table;
 pub(crate) mod touch;
 
@@ -51,13 +44,13 @@ mod tests;
 
 use std::collections::HashMap;
 
-use code::{ErrorCodes, Op, Program};
+use code::{Emitted, ErrorCodes, Input, Op, Program};
 use emit::Emitter;
 use expr::ExprReader;
 use layout::{Field, Layout, Slot, ZERO};
 use names::Names;
 
-use crate::json::{Json, Load, Unique};
+use crate::json::{At, Json, Load, Unique};
 use crate::pipeline::Std;
 use crate::schema::{ActionId, DigestId, DigestSchema, Schema};
 
@@ -94,24 +87,19 @@ pub(crate) fn program(root: &Json) -> Load<Written> {
     let layout = Layout::from_json(root)?;
     let mut schema = Schema::default();
     let mut names = Names::default();
-    names.read_externs(root, &mut schema)?;
+    names.read_externs(root, &layout, &mut schema)?;
     let action_list = root.list("actions")?;
     let mut params = Vec::new();
+    let mut actions_named: HashMap<&str, Vec<ActionId>> = HashMap::new();
     let mut unique = Unique::new("action id");
     for json in &action_list {
         let id = ActionId(schema.actions.len() as u32);
+        let copies = actions_named.entry(json.str_at("name")?).or_default();
+        copies.push(id);
         let (action, places) = control::action_schema(json, id)?;
         names.actions.insert(unique.numbered(json)?, id.0);
         schema.actions.push(action);
         params.push(places);
-    }
-    let mut action_names = Vec::new();
-    let mut actions_named: HashMap<&str, Vec<ActionId>> = HashMap::new();
-    for (index, json) in action_list.iter().enumerate() {
-        let name = json.str_at("name")?;
-        action_names.push(name);
-        let copies = actions_named.entry(name).or_default();
-        copies.push(ActionId(index as u32));
     }
     let arg_limbs = schema
         .actions
@@ -119,7 +107,7 @@ pub(crate) fn program(root: &Json) -> Load<Written> {
         .map(|a| a.arg_limbs())
         .max()
         .unwrap_or(0);
-    let mut e = Emitter::new(&layout, arg_limbs).map_err(|m| root.error(m))?;
+    let mut e = Emitter::new(&layout, arg_limbs).at(root)?;
     let mut unique = Unique::new("calculation");
     for json in root.list("calculations")? {
         let name = unique.add_name_of(&json)?.to_string();
@@ -128,8 +116,8 @@ pub(crate) fn program(root: &Json) -> Load<Written> {
     }
     learn_lists(root, &layout, &mut names, &mut schema, &mut e.program)?;
     field_lists(root, &layout, &mut names, &mut e.program)?;
-    e.program.headers = layout.types.iter().map(io::header_io).collect();
-    e.program.stacks = layout.stacks.iter().map(stack_code).collect();
+    e.program.headers = layout.types.clone();
+    e.program.stacks = layout.stacks.clone();
     e.program.error_codes = error_codes(root)?;
     e.program.drop_port = DROP_PORT;
     for (field, ..) in Std::ALL {
@@ -144,13 +132,10 @@ pub(crate) fn program(root: &Json) -> Load<Written> {
             ));
         }
     }
-    let direct = table::Direct::from_json(&layout, root)?;
     let shared = control::Controls {
         layout: &layout,
         names: &names,
-        direct: &direct,
         actions: &action_list,
-        action_names: &action_names,
         actions_named: &actions_named,
         params: &params,
     };
@@ -160,12 +145,9 @@ pub(crate) fn program(root: &Json) -> Load<Written> {
         params: &[],
     };
     e.program.parser_start = parser::parser(&mut e, &reader, root)?;
-    let mut selectors = Vec::new();
-    for (which, name) in ["ingress", "egress"].into_iter().enumerate() {
-        let start = control::control(&mut e, &shared, root, name, &mut schema, &mut selectors)?;
-        *[&mut e.program.ingress_start, &mut e.program.egress_start][which] = start;
-    }
-    control::actions(&mut e, &shared)?;
+    e.program.ingress_start = control::control(&mut e, &shared, root, "ingress", &mut schema)?;
+    e.program.egress_start = control::control(&mut e, &shared, root, "egress", &mut schema)?;
+    shared.emit_actions(&mut e)?;
     e.program.verify_start = e.here();
     if let Some((error, _)) = e.program.std[Std::ChecksumError as usize] {
         e.op(Op::copy(error, ZERO));
@@ -179,7 +161,6 @@ pub(crate) fn program(root: &Json) -> Load<Written> {
         .iter()
         .map(|e| place(&program, e))
         .collect();
-    check_counts(&program, &schema).map_err(|message| root.error(message))?;
     let words = program.template.len() as u64;
     root.charge(words * 8 * PACKETS, || {
         format!("{PACKETS} packets of {words} words")
@@ -190,28 +171,6 @@ pub(crate) fn program(root: &Json) -> Load<Written> {
         schema,
         layout,
     })
-}
-
-/// Sees that 16 bits are enough for the numbers of a program's parts.
-fn check_counts(program: &Program, schema: &Schema) -> Result<(), String> {
-    const MAX: usize = 1 << 16;
-    for (what, count) in [
-        ("header types", program.headers.len()),
-        ("headers", program.elements.len()),
-        ("stacks", program.stacks.len()),
-        ("calculations", program.calculations.len()),
-        ("tables", program.tables.len()),
-        ("messages", program.messages.len()),
-        ("registers", schema.registers.len()),
-        ("counters", schema.counters.len()),
-        ("meters", schema.meters.len()),
-        ("words a packet", program.template.len() + 1),
-    ] {
-        if count > MAX {
-            return Err(format!("the program has more than {MAX} {what}"));
-        }
-    }
-    Ok(())
 }
 
 /// Sees that the document has what every v1model program has, so that not just any JSON is one that drops everything.
@@ -244,20 +203,6 @@ fn check_version(root: &Json) -> Load<()> {
         (major, minor) => version.fail(format!(
             "format {major}.{minor} is not understood; 2.0 to 2.{MINOR_MAX} are"
         )),
-    }
-}
-
-fn stack_code(stack: &layout::Stack) -> code::StackCode {
-    code::StackCode {
-        base: stack.base,
-        stride: stack.stride,
-        count: stack.count,
-        next: stack.next,
-        members: stack
-            .members
-            .iter()
-            .map(|m| (m.offset, m.ty as u16, m.siblings.clone().into()))
-            .collect(),
     }
 }
 
@@ -365,7 +310,7 @@ fn field_lists(root: &Json, layout: &Layout, names: &mut Names, program: &mut Pr
 fn place(program: &Program, element: &code::Element) -> u8 {
     let fixed = element.stride == 0 && !element.metadata;
     let mut emitted = program.deparser.iter();
-    let place = emitted.position(|(_, base, _)| fixed && *base == element.base);
+    let place = emitted.position(|emitted| fixed && emitted.base == element.base);
     place.map_or(code::NOT_EMITTED, |p| p.min(code::NOT_EMITTED.into()) as u8)
 }
 
@@ -378,28 +323,27 @@ fn deparser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<()> {
         if header.metadata {
             return header_json.fail(format!("`{}` is metadata, not a header", header.name));
         }
-        if reader.layout.types[header.ty]
-            .fields
-            .iter()
-            .map(|f| f.width)
-            .sum::<u32>()
-            % 8
-            != 0
-        {
+        let ty = &reader.layout.types[header.ty];
+        if ty.fields.iter().map(|f| f.width).sum::<u32>() % 8 != 0 {
             return header_json.fail(format!(
                 "header `{}` is not a whole number of bytes",
                 header.name
             ));
         }
-        bytes += u64::from(reader.layout.types[header.ty].slots) * 8;
+        bytes += u64::from(ty.slots) * 8;
         if bytes > HEADERS_BYTES_MAX {
             return header_json.fail(format!(
                 "the headers of a packet take at most {HEADERS_BYTES_MAX} bytes"
             ));
         }
-        e.program
-            .deparser
-            .push((header.valid, header.base, header.ty as u16));
+        let (valid, base, ty) = (header.valid, header.base, header.ty as u16);
+        let words = calculation::words(reader.layout, &[Input::Header { base, valid, ty }]);
+        e.program.deparser.push(Emitted {
+            valid,
+            base,
+            ty,
+            words: words.map(|runs| runs.into_iter().flat_map(|run| run.words).collect()),
+        });
     }
     let before = e.operations();
     let start = e.here();

@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 
 use super::emit::index16;
+use super::layout::{Field, Layout};
 use crate::externs::{Counters, Meters, Registers};
-use crate::json::{Json, Load, Unique};
+use crate::json::{At, Json, Load, Unique};
 use crate::schema::*;
 
 /// A register, counter or meter array.
@@ -26,7 +27,7 @@ impl Array {
         width: u32,
         bytes: impl Fn(u32) -> u64,
     ) -> Load<Array> {
-        let id = index16(id, &format!("{what} arrays")).map_err(|m| json.error(m))?;
+        let id = index16(id, &format!("{what} arrays")).at(json)?;
         let size_json = json.get("size")?;
         let size = size_json.u32()?;
         size_json.charge(bytes(size), || format!("{what} array of {size} cells"))?;
@@ -42,6 +43,10 @@ pub(crate) struct Names {
     pub calculations: HashMap<String, u16>,
     /// Id and width.
     pub value_sets: HashMap<String, (u32, u32)>,
+    /// By the name of their table.
+    pub direct_counters: HashMap<String, String>,
+    /// With where the colour goes.
+    pub direct_meters: HashMap<String, (DirectMeterSchema, Option<Field>)>,
     /// By JSON id.
     pub actions: HashMap<i64, u32>,
     pub digests: HashMap<u64, u32>,
@@ -96,11 +101,13 @@ impl Names {
     }
 
     /// Counters, meters, registers, value sets into the schema and here.
-    pub fn read_externs(&mut self, root: &Json, schema: &mut Schema) -> Load<()> {
+    pub fn read_externs(&mut self, root: &Json, layout: &Layout, schema: &mut Schema) -> Load<()> {
         let mut unique = Unique::new("counter");
+        let mut direct = Unique::new("direct counter of table");
         for json in root.list("counter_arrays")? {
             let name = unique.add_name_of(&json)?.to_string();
-            if json.bool_or("is_direct", false)? {
+            if let Some(table) = bound_table(&json, &mut direct)? {
+                self.direct_counters.insert(table, name);
                 continue;
             }
             let array =
@@ -113,13 +120,17 @@ impl Names {
             });
         }
         let mut unique = Unique::new("meter");
+        let mut direct = Unique::new("direct meter of table");
         for json in root.list("meter_arrays")? {
             let name = unique.add_name_of(&json)?.to_string();
-            check_meter(&json)?;
-            if json.bool_or("is_direct", false)? {
+            let unit = meter_unit(&json)?;
+            if let Some(table) = bound_table(&json, &mut direct)? {
+                let target = json.opt("result_target");
+                let target = target.map(|json| layout.target(&json)).transpose()?;
+                let schema = DirectMeterSchema { name, unit };
+                self.direct_meters.insert(table, (schema, target));
                 continue;
             }
-            let unit = meter_unit(&json)?;
             let array = Array::from_json(&json, schema.meters.len(), "meter", 0, Meters::bytes)?;
             self.meters.insert(name.clone(), array);
             schema.meters.push(MeterSchema {
@@ -174,17 +185,23 @@ impl Names {
     }
 }
 
-fn check_meter(json: &Json) -> Load<()> {
-    match json.opt("rate_count") {
-        Some(count) if count.u64()? != 2 => {
-            count.fail("only two-rate three-colour meters are supported")
-        }
-        _ => Ok(()),
+/// The table of a direct counter or meter; None for another.
+fn bound_table<'a>(json: &Json<'a>, unique: &mut Unique<'a, &'a str>) -> Load<Option<String>> {
+    if !json.bool_or("is_direct", false)? {
+        return Ok(None);
     }
+    let table = json.get("binding")?;
+    unique.add(table.str()?, &table)?;
+    Ok(Some(table.str()?.to_string()))
 }
 
 /// What a meter measures.
-pub(crate) fn meter_unit(json: &Json) -> Load<MeterUnit> {
+fn meter_unit(json: &Json) -> Load<MeterUnit> {
+    if let Some(count) = json.opt("rate_count") {
+        if count.u64()? != 2 {
+            return count.fail("only two-rate three-colour meters are supported");
+        }
+    }
     let ty = json.get("type")?;
     match ty.str()? {
         "packets" => Ok(MeterUnit::Packets),

@@ -3,20 +3,18 @@
 
 use std::collections::HashMap;
 
+use num_bigint::BigInt;
+
 use super::action;
-use super::code::{Case, Op, Operand, Select, Test, WideKind};
-use super::cycles::loop_heads;
-use super::emit::{index16, Emit, Emitter, Label, END};
+use super::code::{Case, Op, Operand, Select};
+use super::emit::{index16, Emitter, Label, END};
 use super::expr::{Expr, ExprReader};
-use super::flow::Exit;
+use super::flow::{loop_heads, Exit};
 use super::layout::Slot;
 use super::lower::Place;
 use super::notes::{Note, Spot};
-use crate::bits::{limbs_for, low_mask};
-use crate::json::{Json, Load, Unique};
-
-/// Most cases of a select that becomes branches, which what is known decides.
-const FEW: usize = 6;
+use crate::bits::limbs_for;
+use crate::json::{to_limbs, At, Json, Load, Unique};
 
 /// Compiles the parser; returns its start.
 pub(crate) fn parser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<Label> {
@@ -88,12 +86,11 @@ impl Parser<'_> {
         if p.len() != need {
             return json.fail(format!("`{op}` takes {need} parameters, found {}", p.len()));
         }
-        let fail = |m: String| json.error(m);
         match op {
             "extract" => self.extract(e, &p[0], None)?,
             "extract_VL" => {
                 let length = self.reader.data(&p[1])?;
-                let bits = e.modular(&length, 1, None).map_err(fail)?;
+                let bits = e.modular(&length, 1, None).at(json)?;
                 self.extract(e, &p[0], Some(bits))?;
             }
             "set" => {
@@ -102,27 +99,27 @@ impl Parser<'_> {
                     self.set_lookahead(e, &place, &p[1])?;
                 } else {
                     let value = self.reader.data(&p[1])?;
-                    e.assign(&place, &value).map_err(fail)?;
+                    e.assign(&place, &value).at(json)?;
                 }
             }
             "verify" => {
                 let cond = self.reader.cond(&p[0])?;
                 let end = e.label();
-                e.branch(&cond, true, end).map_err(fail)?;
+                e.branch(&cond, true, end).at(json)?;
                 let error = self.reader.data(&p[1])?;
-                let code = e.modular(&error, 1, None).map_err(fail)?;
+                let code = e.modular(&error, 1, None).at(json)?;
                 e.op(Op::ParserError { code });
                 e.end();
                 e.place(end);
             }
             "shift" => {
                 let bytes = u64::from(p[0].u32()?);
-                let bits = e.constant(bytes * 8).map_err(fail)?;
+                let bits = e.constant(bytes * 8).at(json)?;
                 e.op(Op::Advance { bits });
             }
             "advance" => {
                 let amount = self.reader.data(&p[0])?;
-                let bits = e.modular(&amount, 1, None).map_err(fail)?;
+                let bits = e.modular(&amount, 1, None).at(json)?;
                 e.op(Op::Advance { bits });
             }
             "primitive" => {
@@ -154,7 +151,7 @@ impl Parser<'_> {
                 check_varbit(layout.headers[index].ty)?;
                 let header = e
                     .element(&super::expr::HeaderRef::Fixed(index))
-                    .map_err(|m| target.error(m))?;
+                    .at(target)?;
                 e.op(Op::Extract { header, bits });
             }
             kind @ ("stack" | "union_stack") => {
@@ -192,26 +189,13 @@ impl Parser<'_> {
     }
 
     fn set_lookahead(&self, e: &mut Emitter, place: &Place, json: &Json) -> Load<()> {
-        let fail = |m: String| json.error(m);
         let (offset, width) = self.lookahead(json)?;
         let own = limbs_for(u32::from(width));
-        let limbs = limbs_for(place.width());
-        let temp = e.temp(own.max(limbs)).map_err(fail)?;
-        let zero = e.wide_constant(&vec![0; own.max(limbs)]).map_err(fail)?;
-        if limbs > own {
-            e.copy(temp, zero, limbs);
-        }
-        e.op(Op::Lookahead {
-            d: temp,
-            offset,
-            width,
-        });
-        if place.width() < u32::from(width) {
-            let a = Operand::new(temp, limbs, false);
-            let kind = WideKind::Mask(place.width());
-            e.wide(kind, temp, limbs, a, a);
-        }
-        e.store(place, temp).map_err(fail)
+        let d = e.temp(own).at(json)?;
+        e.op(Op::Lookahead { d, offset, width });
+        let a = Operand::new(d, own, false);
+        e.put(place, |e, (d, limbs, w)| e.deliver(a, limbs, Some((d, w))))
+            .at(json)
     }
 
     fn transition(&self, e: &mut Emitter, state: &Json) -> Load<()> {
@@ -278,11 +262,7 @@ impl Parser<'_> {
             e.jump(default);
             return Ok(());
         }
-        let fail = |m: String| state.error(m);
-        if let Some(cases) = questions(&select) {
-            return ask(e, &cases, &targets).map_err(fail);
-        }
-        let index = index16(e.program.selects.len(), "parser states").map_err(fail)?;
+        let index = index16(e.program.selects.len(), "parser states").at(state)?;
         e.program.selects.push(select);
         e.exit(Exit::Select {
             select: index.into(),
@@ -293,11 +273,10 @@ impl Parser<'_> {
 
     /// Code that brings a part of the key to a slot: slot, limbs, width.
     fn key_part(&self, e: &mut Emitter, json: &Json) -> Load<(Slot, u16, u32)> {
-        let fail = |m: String| json.error(m);
         if json.str_at("type")? == "lookahead" {
             let (offset, width) = self.lookahead(json)?;
             let limbs = limbs_for(u32::from(width));
-            let d = e.temp(limbs).map_err(fail)?;
+            let d = e.temp(limbs).at(json)?;
             e.op(Op::Lookahead { d, offset, width });
             return Ok((d, limbs as u16, u32::from(width)));
         }
@@ -317,10 +296,10 @@ impl Parser<'_> {
         let slot = match &expr {
             Expr::Field(field) => field.slot,
             _ if signed => {
-                let temp = e.temp(limbs).map_err(fail)?;
-                e.modular(&expr, limbs, Some((temp, width))).map_err(fail)?
+                let temp = e.temp(limbs).at(json)?;
+                e.modular(&expr, limbs, Some((temp, width))).at(json)?
             }
-            _ => e.modular(&expr, limbs, None).map_err(fail)?,
+            _ => e.modular(&expr, limbs, None).at(json)?,
         };
         Ok((slot, limbs as u16, width))
     }
@@ -329,7 +308,7 @@ impl Parser<'_> {
     fn split(&self, parts: &[(Slot, u16, u32)], json: &Json) -> Load<(Vec<u64>, u32)> {
         let bits: u32 = parts.iter().map(|p| p.2.div_ceil(8) * 8).sum();
         let mut value = json.hexstr_of(bits)?;
-        if value.is_negative() {
+        if value < BigInt::ZERO {
             // p4c adds the parts up, each shifted: a negative one takes from the one in front of it.
             let [(_, _, width)] = parts else {
                 let count = parts.len();
@@ -339,7 +318,7 @@ impl Parser<'_> {
             };
             value = json.hexstr_of(*width)?;
         }
-        let all = value.to_limbs(limbs_for(bits).max(1));
+        let all = to_limbs(&value, limbs_for(bits).max(1));
         let bit = |i: u32| all[i as usize / 64] >> (i % 64) & 1;
         let (mut out, mut ones, mut end) = (Vec::new(), 0, bits);
         for &(_, limbs, width) in parts {
@@ -370,77 +349,5 @@ impl Parser<'_> {
             *value &= mask;
         }
         Ok((values, masks))
-    }
-}
-
-/// For each case what it asks: (slot, value); None when there are many, or one asks otherwise.
-fn questions(select: &Select) -> Option<Vec<Vec<(Slot, u64)>>> {
-    if select.cases.len() > FEW || select.parts.iter().any(|part| part.1 != 1) {
-        return None;
-    }
-    let question = |case: &Case| {
-        let Case::Masked { values, masks } = case else {
-            return None;
-        };
-        let mut asked = Vec::new();
-        for ((&(slot, _, width), &value), &mask) in select.parts.iter().zip(values).zip(masks) {
-            let all = low_mask(width);
-            match mask & all {
-                0 => {}
-                some if some == all => asked.push((slot, value & all)),
-                _ => return None,
-            }
-        }
-        Some(asked)
-    };
-    select.cases.iter().map(question).collect()
-}
-
-/// Asks the cases' questions in order.
-fn ask(e: &mut Emitter, cases: &[Vec<(Slot, u64)>], targets: &[Label]) -> Emit<()> {
-    for (case, &hit) in cases.iter().zip(targets) {
-        let no = e.label();
-        for &(a, value) in case {
-            let (b, yes) = (e.constant(value)?, e.label());
-            let test = Test::Eq;
-            e.exit(Exit::Branch {
-                test,
-                a,
-                b,
-                yes,
-                no,
-            });
-            e.place(yes);
-        }
-        e.jump(hit);
-        e.place(no);
-    }
-    e.jump(targets[cases.len()]);
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn small_selects_become_branches_and_masked_ones_do_not() {
-        for (mask, asked) in [
-            (0xff, Some(vec![(2, 0), (3, 6)])),
-            (0x0f, None),
-            (0, Some(vec![(2, 0)])),
-        ] {
-            let case = Case::Masked {
-                values: vec![0, 6],
-                masks: vec![u64::MAX, mask],
-            };
-            let mut select = Select {
-                parts: vec![(2, 1, 13), (3, 1, 8)],
-                cases: vec![case],
-            };
-            assert_eq!(questions(&select), asked.map(|asked| vec![asked]));
-            select.cases = vec![select.cases[0].clone(); FEW + 1];
-            assert_eq!(questions(&select), None);
-        }
     }
 }

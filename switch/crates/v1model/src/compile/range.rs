@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The range of values that an expression can take, whatever the packet, and how large it is itself.
+//! The range of values that an expression can take, whatever the packet.
+
+use num_bigint::BigInt;
 
 use super::code::Alu;
-use super::expr::{Cond, Expr, HeaderRef};
+use super::expr::Expr;
 use super::layout::Field;
-use crate::json::Integer;
 
 /// Bounds of a value: 0 ≤ v < 2^bits, or -2^bits ≤ v < 2^bits when signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +47,10 @@ impl Expr {
     /// Where the value lies, whatever the packet.
     pub fn range(&self) -> Range {
         match self {
-            Expr::Const(value) if value.is_negative() => Range::signed(value.bits()),
-            Expr::Const(value) => Range::unsigned(value.bits()),
+            Expr::Const(value) => Range {
+                signed: *value < BigInt::ZERO,
+                bits: value.bits() as u32,
+            },
             Expr::Field(Field {
                 width,
                 signed: true,
@@ -105,7 +108,7 @@ fn arith_range(op: Alu, a: &Expr, b: &Expr) -> Range {
         Alu::And => Range::unsigned(ra.bits.min(rb.bits)),
         Alu::Shl => {
             let shift = match b {
-                Expr::Const(value) => value.to_u64().unwrap_or(u64::MAX),
+                Expr::Const(value) => u64::try_from(value).unwrap_or(u64::MAX),
                 _ => 1u64.checked_shl(rb.bits.min(64)).unwrap_or(u64::MAX),
             };
             let bits = u64::from(ra.bits)
@@ -118,7 +121,9 @@ fn arith_range(op: Alu, a: &Expr, b: &Expr) -> Range {
         }
         Alu::ShrU => match b {
             Expr::Const(value) => {
-                let shift = value.to_u64().unwrap_or(u64::MAX).min(u64::from(ra.bits));
+                let shift = u64::try_from(value)
+                    .unwrap_or(u64::MAX)
+                    .min(u64::from(ra.bits));
                 Range {
                     signed: ra.signed,
                     bits: ra.bits - shift as u32,
@@ -127,60 +132,5 @@ fn arith_range(op: Alu, a: &Expr, b: &Expr) -> Range {
             _ => ra,
         },
         _ => Range { signed, bits: most },
-    }
-}
-
-/// True when `x & mask` is x, whatever x is.
-pub(super) fn covers(mask: &Integer, x: &Expr) -> bool {
-    let range = x.range();
-    let ones = Integer::from_hexstr(&format!(
-        "{}{}",
-        ["0", "1", "3", "7"][mask.bits() as usize % 4],
-        "f".repeat(mask.bits() as usize / 4)
-    ));
-    !range.signed && !mask.is_negative() && range.bits <= mask.bits() && ones.as_ref() == Some(mask)
-}
-
-impl Expr {
-    /// Number of expressions that it consists of.
-    pub(super) fn nodes(&self) -> u64 {
-        1 + match self {
-            Expr::Const(_)
-            | Expr::Field(_)
-            | Expr::Local { .. }
-            | Expr::StackSize(_)
-            | Expr::LastIndex(_) => 0,
-            Expr::Element { header, .. } => header.nodes(),
-            Expr::Register { index, .. } => index.nodes(),
-            Expr::Arith(_, a, b) => a.nodes() + b.nodes(),
-            Expr::Not(a) | Expr::TwoCompMod(a, _) | Expr::USatCast(a, _) | Expr::SatCast(a, _) => {
-                a.nodes()
-            }
-            Expr::If(cond, a, b) => cond.nodes() + a.nodes() + b.nodes(),
-            Expr::FromBool(cond) => cond.nodes(),
-        }
-    }
-}
-
-impl Cond {
-    fn nodes(&self) -> u64 {
-        1 + match self {
-            Cond::Const(_) => 0,
-            Cond::Compare(_, a, b) => a.nodes() + b.nodes(),
-            Cond::And(a, b) | Cond::Or(a, b) => a.nodes() + b.nodes(),
-            Cond::Not(a) => a.nodes(),
-            Cond::If(c, a, b) => c.nodes() + a.nodes() + b.nodes(),
-            Cond::Valid(header) => header.nodes(),
-            Cond::HeadersEqual(a, b) => a.nodes() + b.nodes(),
-        }
-    }
-}
-
-impl HeaderRef {
-    fn nodes(&self) -> u64 {
-        match self {
-            HeaderRef::Fixed(_) => 0,
-            HeaderRef::Element { index, .. } => index.nodes(),
-        }
     }
 }

@@ -33,7 +33,7 @@ impl ProgramId {
 /// What becomes of a JSON; immutable.
 pub(crate) struct Compiled {
     pub id: ProgramId,
-    /// As it is written; its slots and calculations are those of the machine code as well.
+    /// As it is written.
     pub program: Program,
     pub schema: Schema,
     pub layout: Layout,
@@ -80,7 +80,7 @@ fn compile(json: &[u8], budget_bytes: u64) -> Result<Compiled, LoadError> {
     let budget = Budget::new(budget_bytes);
     let written = super::program(&Json::root(&value, &budget))?;
     let engine = Engine::chosen().map_err(|error| LoadError::new(ENGINE_VARIABLE, error))?;
-    let native = (engine == Engine::Native).then(|| {
+    let mut native = (engine == Engine::Native).then(|| {
         // A fault of ours in it is none of the program's.
         let compiled = contained(|| native::compile(optimise(&written)?, &written.schema));
         compiled
@@ -93,10 +93,8 @@ fn compile(json: &[u8], budget_bytes: u64) -> Result<Compiled, LoadError> {
         layout,
         ..
     } = written;
-    if let Some(Ok(code)) = &native {
-        // More constants, and calculations that read other slots.
-        program.template = code.program.template.clone();
-        program.calculations = code.program.calculations.clone();
+    if let Some(Ok(code)) = &mut native {
+        program.fallback = std::mem::take(&mut code.fallback);
     }
     Ok(Compiled {
         id: ProgramId::next(),

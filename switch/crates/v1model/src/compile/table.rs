@@ -3,63 +3,22 @@
 
 use std::collections::HashMap;
 
-use super::code::{Calculation, Next, TableCode};
-use super::emit::END;
-use super::layout::{Field, Layout};
-use super::names::{meter_unit, Names};
+use super::calculation;
+use super::code::TableCode;
+use super::control::Controls;
+use super::emit::Emitter;
+use super::layout::Layout;
+use super::names::Names;
 use crate::bits::{limbs_for, Bits};
 use crate::entry::{ActionCall, Entry, EntryAction, EntryKey, KeyMatch};
-use crate::json::{Json, Load, Unique};
+use crate::json::{to_limbs, Json, Load, Unique};
 use crate::schema::*;
-use crate::table::Table;
-
-/// Direct counters and meters by the name of their table.
-#[derive(Default)]
-pub(crate) struct Direct {
-    counters: HashMap<String, String>,
-    meters: HashMap<String, (DirectMeterSchema, Option<Field>)>,
-}
-
-impl Direct {
-    /// Reads the direct ones of `counter_arrays` and `meter_arrays`.
-    pub fn from_json(layout: &Layout, root: &Json) -> Load<Direct> {
-        let mut direct = Direct::default();
-        let mut unique = Unique::new("direct counter of table");
-        for json in root.list("counter_arrays")? {
-            if json.bool_or("is_direct", false)? {
-                let binding = json.get("binding")?;
-                unique.add(binding.str()?, &binding)?;
-                let table = binding.str()?.to_string();
-                direct
-                    .counters
-                    .insert(table, json.str_at("name")?.to_string());
-            }
-        }
-        let mut unique = Unique::new("direct meter of table");
-        for json in root.list("meter_arrays")? {
-            if json.bool_or("is_direct", false)? {
-                let binding = json.get("binding")?;
-                unique.add(binding.str()?, &binding)?;
-                let table = binding.str()?.to_string();
-                let schema = DirectMeterSchema {
-                    name: json.str_at("name")?.to_string(),
-                    unit: meter_unit(&json)?,
-                };
-                let target = match json.opt("result_target") {
-                    Some(target) => Some(layout.target(&target)?),
-                    None => None,
-                };
-                direct.meters.insert(table, (schema, target));
-            }
-        }
-        Ok(direct)
-    }
-}
+use crate::table::{push_prefix, Table};
 
 /// A `hexstr` of `width` bits.
 fn hex_bits(json: &Json, width: u32) -> Load<Bits> {
     let value = json.hexstr_of(width)?;
-    Ok(Bits::from_limbs(width, &value.to_limbs(limbs_for(width))))
+    Ok(Bits::from_limbs(width, &to_limbs(&value, limbs_for(width))))
 }
 
 /// The action and arguments in `{action_id, action_data}`.
@@ -81,14 +40,8 @@ fn action_call(json: &Json, names: &Names, actions: &[ActionSchema]) -> Load<Act
     Ok(ActionCall { action, args })
 }
 
-/// Reads the action profiles of a pipeline; `calculations` gets the selectors' hashes.
-pub(crate) fn profiles(
-    pipeline: &Json,
-    layout: &Layout,
-    schema: &mut Schema,
-    calculations: &mut Vec<Calculation>,
-    selectors: &mut Vec<Option<u16>>,
-) -> Load<()> {
+/// Reads the action profiles of a pipeline.
+pub(crate) fn profiles(e: &mut Emitter, pipeline: &Json, schema: &mut Schema) -> Load<()> {
     for json in pipeline.list("action_profiles")? {
         let id = ProfileId(schema.profiles.len() as u32);
         let name = json.str_at("name")?;
@@ -101,10 +54,9 @@ pub(crate) fn profiles(
             ));
         }
         let selector = json.opt("selector");
-        selectors.push(match &selector {
-            Some(selector) => Some(super::calculation::add(layout, selector, calculations)?),
-            None => None,
-        });
+        let hash = |json: &Json| calculation::add(e.layout, json, &mut e.program.calculations);
+        let hash = selector.as_ref().map(hash).transpose()?;
+        e.program.selectors.push(hash);
         let size_json = json.get("max_size")?;
         let max_size = size_json.u32()?;
         size_json.charge(u64::from(max_size) * MEMBER_BYTES, || {
@@ -141,55 +93,40 @@ pub(crate) fn actions(table: &TableSchema, schema: &Schema) -> Vec<u32> {
 }
 
 /// A table of the JSON: its schema goes to `schema.tables`, its packet-path half is returned (without next nodes).
-/// `names_of` are the actions' names by id.
-pub(crate) fn table(
-    json: &Json,
-    layout: &Layout,
-    names: &Names,
-    direct: &Direct,
-    names_of: &[&str],
-    schema: &mut Schema,
-    selectors: &[Option<u16>],
-) -> Load<TableCode> {
+pub(crate) fn table(json: &Json, shared: &Controls, schema: &mut Schema) -> Load<TableCode> {
+    let names = shared.names;
     let id = TableId(schema.tables.len() as u32);
     let name = json.str_at("name")?.to_string();
     // For each action, where the program goes on after a hit and after a miss.
     json.charge(schema.actions.len() as u64 * 8, || {
         format!("table `{name}` of {} actions", schema.actions.len())
     })?;
-    let mut code = TableCode {
-        key: Vec::new(),
-        key_slots: Vec::new(),
-        masks: None,
-        next: Next {
-            hit: None,
-            miss: None,
-            by_action: Vec::new(),
-            no_action: END,
-        },
-        meter: None,
-        profile: None,
-        selector: None,
-    };
-    let keys = key(json, layout, &mut code)?;
+    let mut code = TableCode::default();
+    let keys = key(json, shared.layout, &mut code)?;
     let mut actions = Vec::new();
     let mut unique = Unique::new("the table's action");
     for action in json.list("action_ids")? {
         let id = names.action(&action)?;
-        unique.add(names_of[id.index()], &action)?;
+        unique.add(shared.actions[id.index()].str_at("name")?, &action)?;
         actions.push(id);
     }
     if actions.is_empty() {
-        actions = actions_by_name(json, names_of)?;
+        for action in json.list("actions")? {
+            let name = action.str()?;
+            unique.add(name, &action)?;
+            match shared.actions_named.get(name) {
+                Some(ids) => actions.push(ids[0]),
+                None => return action.fail(format!("there is no action `{name}`")),
+            }
+        }
     }
     let profile = table_profile(json, id, &actions, schema)?;
     code.profile = profile.map(|p| p.0);
-    code.selector = profile.and_then(|p| selectors[p.index()]);
-    let direct_meter = direct.meters.get(&name).map(|(meter, target)| {
+    let direct_meter = names.direct_meters.get(&name).map(|(meter, target)| {
         code.meter = target.map(|f| (f.slot, f.width.min(64) as u8));
         meter.clone()
     });
-    let direct_counter = match direct.counters.get(&name) {
+    let direct_counter = match names.direct_counters.get(&name) {
         Some(counter) => Some(counter.clone()),
         None if json.bool_or("with_counters", false)? => Some(name.clone()),
         None => None,
@@ -201,13 +138,9 @@ pub(crate) fn table(
             entry.bool_or("action_const", false)? || entry.bool_or("action_entry_const", false)?;
     }
     let entries_json = json.opt("entries");
-    let const_entries = match &entries_json {
-        Some(entries) => Some(const_entries(entries, &keys, names, &schema.actions)?),
-        None => None,
-    };
-    let entries = const_entries
-        .as_ref()
-        .map_or(0, |e: &Vec<Entry>| e.len() as u32);
+    let read = |json: &Json| const_entries(json, &keys, names, &schema.actions);
+    let const_entries = entries_json.as_ref().map(read).transpose()?;
+    let entries = const_entries.as_ref().map_or(0, |e| e.len() as u32);
     let table = TableSchema {
         id,
         name,
@@ -255,8 +188,6 @@ fn check_entries(
 
 fn key(json: &Json, layout: &Layout, code: &mut TableCode) -> Load<Vec<KeySchema>> {
     let mut keys: Vec<KeySchema> = Vec::new();
-    let mut masks = Vec::new();
-    let mut masked = false;
     for part in json.list("key")? {
         let kind_json = part.get("match_type")?;
         let target = part.get("target")?;
@@ -287,19 +218,14 @@ fn key(json: &Json, layout: &Layout, code: &mut TableCode) -> Load<Vec<KeySchema
             return target.fail("a key field has no bits");
         }
         part.charge(limbs as u64 * 16, || "a key field".into())?;
-        code.key.push((field.slot, limbs as u16));
-        if code.key_slots.len() + limbs > usize::from(u16::MAX) {
+        if code.key.len() + limbs > usize::from(u16::MAX) {
             return part.fail("a key is at most 65535 words of 64 bits wide");
         }
-        code.key_slots
-            .extend((0..limbs as u16).map(|i| field.slot + i));
-        match part.opt("mask") {
-            Some(mask) => {
-                masked = true;
-                masks.extend(hex_bits(&mask, field.width)?.to_limbs());
-            }
-            None => masks.extend(vec![u64::MAX; limbs]),
-        }
+        let masks = match part.opt("mask") {
+            Some(mask) => hex_bits(&mask, field.width)?.to_limbs(),
+            None => vec![u64::MAX; limbs],
+        };
+        code.key.extend((field.slot..).zip(masks));
         let name = match part.opt("name") {
             Some(name) => name.str()?.to_string(),
             None if target.is_array() => {
@@ -313,32 +239,7 @@ fn key(json: &Json, layout: &Layout, code: &mut TableCode) -> Load<Vec<KeySchema
             width: field.width,
         });
     }
-    if masked {
-        code.masks = Some(masks);
-    }
     Ok(keys)
-}
-
-fn actions_by_name(json: &Json, names_of: &[&str]) -> Load<Vec<ActionId>> {
-    let listed = json.list("actions")?;
-    if listed.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut by_name = HashMap::new();
-    for (index, &name) in names_of.iter().enumerate() {
-        by_name.entry(name).or_insert(ActionId(index as u32));
-    }
-    let mut out = Vec::new();
-    let mut unique = Unique::new("the table's action");
-    for action in &listed {
-        let name = action.str()?;
-        unique.add(name, action)?;
-        match by_name.get(name) {
-            Some(&id) => out.push(id),
-            None => return action.fail(format!("there is no action `{name}`")),
-        }
-    }
-    Ok(out)
 }
 
 fn table_profile(
@@ -376,12 +277,7 @@ fn const_entries(
     actions: &[ActionSchema],
 ) -> Load<Vec<Entry>> {
     let entries = json.items()?;
-    let needs_priority = keys.iter().any(|k| {
-        matches!(
-            k.kind,
-            MatchKind::Ternary | MatchKind::Range | MatchKind::Optional
-        )
-    });
+    let needs_priority = keys.iter().any(|k| k.kind.has_priority());
     let limbs: usize = keys.iter().map(|k| limbs_for(k.width)).sum();
     let mut out = Vec::new();
     for entry in &entries {
@@ -428,32 +324,24 @@ fn const_entries(
 }
 
 fn and(a: &Bits, b: &Bits) -> Bits {
-    let limbs: Vec<u64> = a
-        .to_limbs()
-        .iter()
-        .zip(b.to_limbs())
-        .map(|(a, b)| a & b)
-        .collect();
+    let limbs = a.to_limbs().into_iter().zip(b.to_limbs());
+    let limbs: Vec<u64> = limbs.map(|(a, b)| a & b).collect();
     Bits::from_limbs(a.width(), &limbs)
 }
 
 fn prefix_mask(width: u32, prefix_len: u32) -> Bits {
-    let mut limbs = Bits::ones(width).to_limbs();
-    let low = width - prefix_len;
-    for (i, limb) in limbs.iter_mut().enumerate() {
-        let start = i as u32 * 64;
-        if low >= start + 64 {
-            *limb = 0;
-        } else if low > start {
-            *limb &= u64::MAX << (low - start);
-        }
-    }
+    let mut limbs = Vec::new();
+    push_prefix(width, prefix_len, &mut limbs);
     Bits::from_limbs(width, &limbs)
 }
 
 fn entry_match(json: &Json, key: &KeySchema) -> Load<KeyMatch> {
     let width = key.width;
     let kind = json.str_at("match_type")?;
+    let mask = || -> Load<Bits> {
+        let mask = json.opt("mask");
+        mask.map_or(Ok(Bits::ones(width)), |mask| hex_bits(&mask, width))
+    };
     let value = || -> Load<Bits> {
         let value = json.get("key")?;
         if let Ok(valid) = value.bool() {
@@ -483,10 +371,7 @@ fn entry_match(json: &Json, key: &KeySchema) -> Load<KeyMatch> {
             let value = value()?;
             let mask = match kind {
                 "lpm" => prefix_mask(width, json.u32_at("prefix_length")?.min(width)),
-                _ => match json.opt("mask") {
-                    Some(mask) => hex_bits(&mask, width)?,
-                    None => Bits::ones(width),
-                },
+                _ => mask()?,
             };
             KeyMatch::Ternary {
                 value: and(&value, &mask),
@@ -498,10 +383,7 @@ fn entry_match(json: &Json, key: &KeySchema) -> Load<KeyMatch> {
             high: hex_bits(&json.get("end")?, width)?,
         },
         MatchKind::Optional => {
-            let mask = match json.opt("mask") {
-                Some(mask) => hex_bits(&mask, width)?,
-                None => Bits::ones(width),
-            };
+            let mask = mask()?;
             if mask.is_zero() {
                 KeyMatch::Optional(None)
             } else if mask == Bits::ones(width) {

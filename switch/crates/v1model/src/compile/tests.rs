@@ -13,7 +13,7 @@ use super::lower::Place;
 use super::optimise::optimise;
 use crate::bits::limbs_for;
 use crate::exec::{Machine, Scratch};
-use crate::json::Integer;
+use crate::json::integer;
 use crate::packet::Packet;
 use crate::schema::Schema;
 
@@ -66,14 +66,7 @@ fn signed(value: &BigInt, bits: u32) -> BigInt {
 fn reference(expr: &Expr, values: &[BigInt]) -> BigInt {
     let eval = |e: &Expr| reference(e, values);
     match expr {
-        Expr::Const(value) => {
-            let limbs = big(&value.to_limbs(8));
-            if value.is_negative() {
-                limbs - power(512)
-            } else {
-                limbs
-            }
-        }
+        Expr::Const(value) => value.clone(),
         Expr::Field(field) => {
             let index = fields().iter().position(|f| f == field).unwrap();
             if field.signed {
@@ -154,23 +147,20 @@ fn arb_const() -> impl Strategy<Value = Expr> {
                 .iter()
                 .map(|d| char::from_digit(u32::from(*d), 16).unwrap())
                 .collect();
-            Expr::Const(
-                Integer::from_hexstr(&format!("{}0x{hex}", if negative { "-" } else { "" }))
-                    .unwrap(),
-            )
+            Expr::Const(integer(&format!("{}0x{hex}", if negative { "-" } else { "" })).unwrap())
         }),
-        small.prop_map(|text| Expr::Const(Integer::from_hexstr(text).unwrap())),
+        small.prop_map(|text| Expr::Const(integer(text).unwrap())),
     ]
 }
 
 fn arb_shift() -> impl Strategy<Value = Expr> {
     // By a constant, or by a field of 7 or 8 bits cut to 7.
     prop_oneof![
-        (0u64..140).prop_map(|v| Expr::Const(Integer::from_u64(v))),
+        (0u64..140).prop_map(|v| Expr::Const(BigInt::from(v))),
         Just(Expr::Arith(
             Alu::And,
             Box::new(Expr::Field(fields()[2])),
-            Box::new(Expr::Const(Integer::from_u64(0x7f)))
+            Box::new(Expr::Const(BigInt::from(0x7f)))
         )),
     ]
 }
@@ -179,7 +169,7 @@ fn arb_cond(expr: impl Strategy<Value = Expr> + Clone + 'static) -> impl Strateg
     let op = prop::sample::select(vec![Test::Eq, Test::Ne, Test::LtU, Test::LeU]);
     let leaf = prop_oneof![
         (op, expr.clone(), expr.clone()).prop_map(|(op, a, b)| Cond::Compare(op, a, b)),
-        expr.prop_map(|a| Cond::Compare(Test::Ne, a, Expr::Const(Integer::default()))),
+        expr.prop_map(|a| Cond::Compare(Test::Ne, a, Expr::Const(BigInt::ZERO))),
         any::<bool>().prop_map(Cond::Const),
     ];
     leaf.prop_recursive(2, 6, 3, |inner| {
@@ -215,7 +205,7 @@ fn arb_expr() -> impl Strategy<Value = Expr> {
         prop_oneof![
             4 => (op, two.clone()).prop_map(|(op, (a, b))| Expr::Arith(op, a, b)),
             2 => (inner.clone().prop_map(Box::new), prop::sample::select(vec!["0xff", "0xffffffff", "0xffffffffffffffff", "0x1ffffffffffffffff"]))
-                .prop_map(|(a, m)| Expr::Arith(Alu::And, a, Box::new(Expr::Const(Integer::from_hexstr(m).unwrap())))),
+                .prop_map(|(a, m)| Expr::Arith(Alu::And, a, Box::new(Expr::Const(integer(m).unwrap())))),
             1 => (divide, unsigned.clone(), unsigned).prop_map(|(op, a, b)| Expr::Arith(op, a, b)),
             2 => (shift, inner.clone(), arb_shift()).prop_map(|(op, a, b)| Expr::Arith(op, Box::new(a), Box::new(b))),
             1 => inner.clone().prop_map(|a| Expr::Not(Box::new(a))),
@@ -275,7 +265,7 @@ fn compute(expr: &Expr, target: usize, start: &[Vec<u64>], optimised: bool) -> V
     };
     let optimised = optimised.then(|| optimise(&written).map_err(|e| e.to_string()).unwrap());
     if let Some(optimised) = &optimised {
-        optimised.check(&written.schema).unwrap();
+        optimised.flow.check_end().unwrap();
         written.program = optimised.effects.program.clone();
     }
     let program = &written.program;
@@ -316,7 +306,7 @@ proptest! {
         let mut random = random.into_iter();
         let start: Vec<Vec<u64>> = WIDTHS.iter().map(|&width| {
             let mut limbs: Vec<u64> = random.by_ref().take(limbs_for(width)).collect();
-            crate::exec::wide::mask(&mut limbs, width);
+            crate::bits::cut(&mut limbs, width);
             limbs
         }).collect();
         let values: Vec<BigInt> = start.iter().map(|l| big(l)).collect();
@@ -337,12 +327,12 @@ fn common_shapes_are_one_operation() {
     let sum = Expr::Arith(
         Alu::Add,
         Box::new(Expr::Field(fields()[2])),
-        Box::new(Expr::Const(Integer::from_u64(1))),
+        Box::new(Expr::Const(BigInt::from(1))),
     );
     let masked = Expr::Arith(
         Alu::And,
         Box::new(sum),
-        Box::new(Expr::Const(Integer::from_u64(0xff))),
+        Box::new(Expr::Const(BigInt::from(0xff))),
     );
     e.assign(
         &Place::Slot {

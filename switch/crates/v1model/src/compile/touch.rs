@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What operations read, may write, and write whatever happens, as ranges of slots.
+//! What operations read, may write, and write whatever happens, as ranges of slots; sets of slots.
 
 use std::ops::Range;
 
@@ -16,6 +16,52 @@ pub(crate) enum Touch {
     MayWrite,
     /// Whatever happens.
     Writes,
+}
+
+/// A set of slots, one bit each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SlotSet {
+    words: Vec<u64>,
+}
+
+impl SlotSet {
+    /// The empty set, of slots below `slots`.
+    pub fn new(slots: usize) -> SlotSet {
+        SlotSet {
+            words: vec![0; slots.div_ceil(64)],
+        }
+    }
+
+    pub fn contains(&self, slot: usize) -> bool {
+        self.words[slot / 64] >> (slot % 64) & 1 == 1
+    }
+
+    pub fn add(&mut self, slot: usize) {
+        self.words[slot / 64] |= 1 << (slot % 64);
+    }
+
+    pub fn remove(&mut self, slot: usize) {
+        self.words[slot / 64] &= !(1 << (slot % 64));
+    }
+
+    /// The union with `other`.
+    pub fn add_all(&mut self, other: &SlotSet) {
+        for (word, more) in self.words.iter_mut().zip(&other.words) {
+            *word |= more;
+        }
+    }
+
+    /// Adds what is in `other` and not in `except`; true when that is more.
+    pub fn add_others(&mut self, other: &SlotSet, except: &SlotSet) -> bool {
+        let mut more = 0;
+        let theirs = other.words.iter().zip(&except.words);
+        for (word, (other, except)) in self.words.iter_mut().zip(theirs) {
+            let new = other & !except & !*word;
+            *word |= new;
+            more |= new;
+        }
+        more != 0
+    }
 }
 
 /// Sees a range of slots that is touched.
@@ -62,23 +108,15 @@ pub(crate) fn touches(program: &Program, op: &Op, f: &mut Visit) {
                 f(Reads, run(value.slot, value.limbs));
             }
         }
-        Part::Width(_)
-        | Part::Field(..)
-        | Part::SameSize(..)
-        | Part::Member(..)
-        | Part::Counter(_)
-        | Part::Meter(_)
-        | Part::Register(..)
-        | Part::FieldList(_) => {}
     });
 }
 
 /// What a lookup reads and writes besides the action that follows.
 pub(crate) fn lookup(program: &Program, table: &TableCode, f: &mut Visit) {
-    for &(slot, limbs) in &table.key {
-        f(Touch::Reads, run(slot, limbs));
+    for &(slot, _) in &table.key {
+        f(Touch::Reads, one(slot));
     }
-    if let Some(selector) = table.selector {
+    if let Some(selector) = program.selector(table) {
         inputs(program, selector, &mut |range| f(Touch::Reads, range));
     }
     if let Some((slot, _)) = table.meter {

@@ -2,7 +2,8 @@
 //! The parser's moves: headers taken out of the frame, and what is said when it is too short for them.
 
 use super::{frame, headers, mask, Machine};
-use crate::compile::code::{HeaderIo, NOT_EMITTED};
+use crate::compile::code::NOT_EMITTED;
+use crate::compile::layout::HeaderType;
 use crate::packet::{Packet, OUT_OF_ORDER};
 use crate::pipeline::Std;
 use crate::trace::Observer;
@@ -26,9 +27,9 @@ impl<O: Observer> Machine<'_, O> {
     ) -> bool {
         let program = self.program;
         let (element, place) = (&program.elements[element], program.places[element]);
-        let io = &program.headers[usize::from(element.header)];
+        let ty = &program.headers[usize::from(element.header)];
         let (base, before) = (usize::from(element.base), packet.extracted);
-        if !self.extract_to(packet, slots, io, base, bits) {
+        if !self.extract_to(packet, slots, ty, base, bits) {
             return false;
         }
         headers::mark_valid(slots, base, &element.siblings);
@@ -45,7 +46,7 @@ impl<O: Observer> Machine<'_, O> {
         &self,
         packet: &mut Packet,
         slots: &mut [u64],
-        io: &HeaderIo,
+        ty: &HeaderType,
         base: usize,
         bits: Option<u64>,
     ) -> bool {
@@ -55,15 +56,15 @@ impl<O: Observer> Machine<'_, O> {
             return self.parser_error(slots, codes.parser_invalid_argument);
         }
         let at = packet.buffer.start + packet.parsed;
-        let bytes = u64::from(io.fixed_bytes) + varbit / 8;
+        let bytes = u64::from(ty.fixed_bytes()) + varbit / 8;
         if bytes > (packet.buffer.end - at) as u64 {
             return self.parser_error(slots, codes.packet_too_short);
         }
-        if varbit > io.varbit.map_or(0, |(_, max)| max.into()) {
+        if varbit > ty.varbit.map_or(0, |field| ty.fields[field].width.into()) {
             return self.parser_error(slots, codes.header_too_short);
         }
         let frame = &packet.buffer.bytes;
-        frame::extract(io, frame, at, varbit as u32, slots, base);
+        frame::extract(ty, frame, at, varbit as u32, slots, base);
         packet.parsed += bytes as usize;
         packet.extracted = OUT_OF_ORDER;
         true
@@ -80,19 +81,19 @@ impl<O: Observer> Machine<'_, O> {
     ) -> bool {
         let program = self.program;
         let stack = &program.stacks[usize::from(stack)];
-        let (offset, header, siblings) = &stack.members[usize::from(member)];
+        let member = &stack.members[usize::from(member)];
         let next = slots[usize::from(stack.next)];
         if next >= u64::from(stack.count) {
             return self.parser_error(slots, program.error_codes.stack_out_of_bounds);
         }
         let base = usize::from(stack.base)
             + next as usize * usize::from(stack.stride)
-            + usize::from(*offset);
-        let io = &program.headers[usize::from(*header)];
-        if !self.extract_to(packet, slots, io, base, bits) {
+            + usize::from(member.offset);
+        let ty = &program.headers[member.ty];
+        if !self.extract_to(packet, slots, ty, base, bits) {
             return false;
         }
-        headers::mark_valid(slots, base, siblings);
+        headers::mark_valid(slots, base, &member.siblings);
         slots[usize::from(stack.next)] += 1;
         true
     }

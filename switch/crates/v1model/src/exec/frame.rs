@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Headers between a frame's bytes and a packet's slots.
 
-use crate::compile::code::{FieldIo, HeaderIo, Piece};
+use crate::bits::{limbs_for, shifted};
+use crate::compile::code::{Input, Program, Word};
+use crate::compile::layout::{slot_limbs, HeaderType, Slot};
 
 /// `n` ≤ 64 bits from bit `at` on; 16 bytes from there must be readable.
 #[inline]
@@ -30,143 +32,123 @@ pub(crate) fn write_bits(bytes: &mut [u8], at: usize, value: u64, n: u32) {
     }
 }
 
-/// Reads a number of `width` bits into limbs, least significant first.
-fn read_number(bytes: &[u8], at: usize, width: u32, limbs: &mut [u64]) {
-    let count = width.div_ceil(64) as usize;
-    for (i, limb) in limbs.iter_mut().enumerate() {
-        if i >= count {
-            *limb = 0;
-            continue;
-        }
-        let low = i as u32 * 64;
-        let take = (width - low).min(64);
-        *limb = read_bits(bytes, at + (width - low - take) as usize, take);
-    }
-}
-
-/// Writes the low `width` bits of a number.
-fn write_number(bytes: &mut [u8], at: usize, width: u32, limbs: &[u64]) {
-    for i in 0..width.div_ceil(64) {
-        let low = i * 64;
-        let take = (width - low).min(64);
-        write_bits(
-            bytes,
-            at + (width - low - take) as usize,
-            limbs[i as usize],
-            take,
-        );
-    }
-}
-
 /// Reads `width` bits (any number) at bit `at` of `bytes` into the slots from `d` on.
-pub(crate) fn lookahead(bytes: &[u8], at: usize, width: u32, slots: &mut [u64], d: usize) {
-    let limbs = width.div_ceil(64) as usize;
-    read_number(bytes, at, width, &mut slots[d..d + limbs]);
-}
-
-fn extract_field(field: &FieldIo, bytes: &[u8], start: usize, slots: &mut [u64], base: usize) {
-    let (first, limbs) = (
-        base + usize::from(field.offset),
-        field.width.div_ceil(64) as usize,
-    );
-    read_number(
-        bytes,
-        start + field.bit as usize,
-        field.width,
-        &mut slots[first..first + limbs],
-    );
-}
-
-fn bits(fields: &[FieldIo]) -> usize {
-    fields.iter().map(|f| f.width as usize).sum()
+pub(crate) fn read_number(bytes: &[u8], mut at: usize, width: u32, slots: &mut [u64], d: usize) {
+    for (limb, width) in slot_limbs(0, width) {
+        slots[d + usize::from(limb)] = read_bits(bytes, at, width);
+        at += width as usize;
+    }
 }
 
 /// Extracts the fields of a header at byte `at` into the block at `base`; its varbit field, where it has one, has
 /// `varbit_bits` bits. The header is there whole.
 pub(crate) fn extract(
-    io: &HeaderIo,
+    ty: &HeaderType,
     bytes: &[u8],
     at: usize,
     varbit_bits: u32,
     slots: &mut [u64],
     base: usize,
 ) {
-    let start = at * 8;
-    for field in &io.head {
-        extract_field(field, bytes, start, slots, base);
+    if let Some(varbit) = ty.varbit.map(|field| &ty.fields[field]) {
+        let first = base + usize::from(varbit.offset);
+        slots[first..first + limbs_for(varbit.width)].fill(0);
+        slots[base + usize::from(HeaderType::VARBIT_BITS)] = u64::from(varbit_bits);
     }
-    let Some((offset, most)) = io.varbit else {
-        return;
-    };
-    let middle = start + bits(&io.head);
-    let (first, limbs) = (base + usize::from(offset), most.div_ceil(64) as usize);
-    read_number(bytes, middle, varbit_bits, &mut slots[first..first + limbs]);
-    slots[base + 1] = u64::from(varbit_bits);
-    for field in &io.tail {
-        extract_field(field, bytes, middle + varbit_bits as usize, slots, base);
+    let mut bit = at * 8;
+    for (first, width) in ty.widths(base, varbit_bits) {
+        read_number(bytes, bit, width, slots, first);
+        bit += width as usize;
     }
+}
+
+/// Bits of the varbit field of the header in the block at `base`.
+fn varbit_bits(ty: &HeaderType, slots: &[u64], base: usize) -> u32 {
+    ty.varbit.map_or(0, |_| {
+        slots[base + usize::from(HeaderType::VARBIT_BITS)] as u32
+    })
 }
 
 /// Bytes that the header in the block at `base` takes in a frame.
-#[inline]
-pub(crate) fn header_bytes(io: &HeaderIo, slots: &[u64], base: usize) -> usize {
-    match io.varbit {
-        None => io.fixed_bytes as usize,
-        Some(_) => io.fixed_bytes as usize + slots[base + 1] as usize / 8,
-    }
+pub(crate) fn header_bytes(ty: &HeaderType, slots: &[u64], base: usize) -> u32 {
+    ty.fixed_bytes() + varbit_bits(ty, slots, base) / 8
 }
 
-/// Writes the header in the block at `base` to `bytes`, exactly its length.
-#[inline]
-pub(crate) fn emit(io: &HeaderIo, slots: &[u64], base: usize, bytes: &mut [u8]) {
-    match (&io.pieces, io.varbit) {
-        (Some(pieces), None) => {
-            let block = &slots[base..base + usize::from(io.slots)];
-            emit_pieces(pieces, block, bytes);
-        }
-        _ => emit_slow(io, slots, base, bytes),
-    }
+/// Appends numbers to bytes, one after another, padded with zeros to a byte at the end.
+pub(crate) struct Writer<'w> {
+    pub program: &'w Program,
+    pub slots: &'w [u64],
+    pub bytes: &'w mut Vec<u8>,
 }
 
-/// Writes pieces of the header in `block` to their places in `bytes`.
-#[inline]
-pub(crate) fn emit_pieces(pieces: &[Piece], block: &[u64], bytes: &mut [u8]) {
-    for piece in pieces {
-        let mut word = 0u64;
-        for &(offset, shift) in &piece.fields {
-            word |= block[usize::from(offset)] << shift;
-        }
-        let at = piece.byte as usize;
-        match piece.bytes {
-            8 => bytes[at..at + 8].copy_from_slice(&word.to_be_bytes()),
-            4 => bytes[at..at + 4].copy_from_slice(&((word >> 32) as u32).to_be_bytes()),
-            2 => bytes[at..at + 2].copy_from_slice(&((word >> 48) as u16).to_be_bytes()),
-            6 => {
-                bytes[at..at + 4].copy_from_slice(&((word >> 32) as u32).to_be_bytes());
-                bytes[at + 4..at + 6].copy_from_slice(&((word >> 16) as u16).to_be_bytes());
+impl Writer<'_> {
+    #[inline]
+    pub fn words(&mut self, words: &[Word]) {
+        for word in words {
+            let mut value = word.constant;
+            for &(slot, shift) in &word.fields {
+                value |= shifted(self.slots[usize::from(slot)], shift);
             }
-            n => {
-                let n = usize::from(n);
-                bytes[at..at + n].copy_from_slice(&word.to_be_bytes()[..n]);
+            let end = self.bytes.len() + usize::from(word.bytes);
+            self.bytes.extend_from_slice(&value.to_be_bytes());
+            self.bytes.truncate(end);
+        }
+    }
+
+    /// What the deparser emits.
+    pub fn headers(&mut self) {
+        let program = self.program;
+        for header in &program.deparser {
+            match &header.words {
+                _ if self.slots[usize::from(header.valid)] == 0 => {}
+                Some(words) => self.words(words),
+                None => {
+                    let mut bits = self.bytes.len() * 8;
+                    self.header(&mut bits, header.base, header.ty);
+                }
             }
         }
     }
-}
 
-fn emit_slow(io: &HeaderIo, slots: &[u64], base: usize, bytes: &mut [u8]) {
-    let field = |bytes: &mut [u8], field: &FieldIo, start: usize| {
-        let limbs = &slots[base + usize::from(field.offset)..];
-        write_number(bytes, start + field.bit as usize, field.width, limbs);
-    };
-    for part in &io.head {
-        field(bytes, part, 0);
+    /// What a calculation is of, but for the payload.
+    pub fn inputs(&mut self, inputs: &[Input]) {
+        let (slots, mut bits) = (self.slots, 0);
+        let at = |slot: Slot| slots[usize::from(slot)];
+        for input in inputs {
+            match *input {
+                Input::Field {
+                    slot,
+                    width,
+                    valid,
+                    varbit_bits,
+                } if at(valid) != 0 => {
+                    let width = varbit_bits.map_or(width, |bits| at(bits) as u32);
+                    self.number(&mut bits, &slots[usize::from(slot)..], width);
+                }
+                Input::Constant { ref limbs, width } => self.number(&mut bits, limbs, width),
+                Input::Header { base, valid, ty } if at(valid) != 0 => {
+                    self.header(&mut bits, base, ty);
+                }
+                _ => {}
+            }
+        }
     }
-    if let Some((offset, _)) = io.varbit {
-        let middle = bits(&io.head);
-        let width = slots[base + 1] as u32;
-        write_number(bytes, middle, width, &slots[base + usize::from(offset)..]);
-        for part in &io.tail {
-            field(bytes, part, middle + width as usize);
+
+    fn header(&mut self, bits: &mut usize, base: Slot, ty: u16) {
+        let (program, slots, base) = (self.program, self.slots, usize::from(base));
+        let ty = &program.headers[usize::from(ty)];
+        for (first, width) in ty.widths(base, varbit_bits(ty, slots, base)) {
+            self.number(bits, &slots[first..], width);
+        }
+    }
+
+    /// Behind the first `bits` bits.
+    fn number(&mut self, bits: &mut usize, limbs: &[u64], width: u32) {
+        for (limb, width) in slot_limbs(0, width) {
+            let end = *bits + width as usize;
+            self.bytes.resize(end.div_ceil(8), 0);
+            write_bits(self.bytes, *bits, limbs[usize::from(limb)], width);
+            *bits = end;
         }
     }
 }

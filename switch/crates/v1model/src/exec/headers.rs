@@ -2,7 +2,8 @@
 //! Validity, copies and stacks of headers among a packet's slots.
 
 use super::frame::header_bytes;
-use crate::compile::code::{Element, HeaderIo, Program, StackCode};
+use crate::compile::code::{Element, Program};
+use crate::compile::layout::Stack;
 
 /// First slot of a header's block; None when the index is beyond the stack.
 #[inline]
@@ -41,10 +42,10 @@ pub(crate) fn set_valid(
     if element.metadata || slots[base] != 0 {
         return;
     }
-    let io = &program.headers[usize::from(element.header)];
-    slots[base..base + usize::from(io.slots)].fill(0);
+    let ty = &program.headers[usize::from(element.header)];
+    slots[base..base + usize::from(ty.slots)].fill(0);
     mark_valid(slots, base, &element.siblings);
-    *length_bytes = length_bytes.wrapping_add(io.fixed_bytes);
+    *length_bytes = length_bytes.wrapping_add(ty.fixed_bytes());
 }
 
 /// `setInvalid`.
@@ -60,9 +61,9 @@ pub(crate) fn set_invalid(
     if element.metadata || slots[base] == 0 {
         return;
     }
-    let io = &program.headers[usize::from(element.header)];
+    let ty = &program.headers[usize::from(element.header)];
     slots[base] = 0;
-    let bytes = header_bytes(io, slots, base) as u32;
+    let bytes = header_bytes(ty, slots, base);
     *length_bytes = length_bytes.wrapping_sub(bytes);
 }
 
@@ -71,16 +72,16 @@ pub(crate) fn copy(program: &Program, slots: &mut [u64], to: &Element, from: &El
     let (Some(d), Some(a)) = (block(to, slots), block(from, slots)) else {
         return;
     };
-    let io: &HeaderIo = &program.headers[usize::from(from.header)];
+    let ty = &program.headers[usize::from(from.header)];
     if from.metadata || to.metadata {
-        slots.copy_within(a + 1..a + usize::from(io.slots), d + 1);
+        slots.copy_within(a + 1..a + usize::from(ty.slots), d + 1);
         if !to.metadata {
             mark_valid(slots, d, &to.siblings);
         }
     } else if slots[a] == 0 {
         slots[d] = 0;
     } else {
-        slots.copy_within(a..a + usize::from(io.slots), d);
+        slots.copy_within(a..a + usize::from(ty.slots), d);
         clear_siblings(slots, d, &to.siblings);
     }
 }
@@ -100,13 +101,13 @@ pub(crate) fn equal(program: &Program, slots: &[u64], x: &Element, y: &Element) 
     }
 }
 
-fn stack_range(stack: &StackCode) -> std::ops::Range<usize> {
+fn stack_range(stack: &Stack) -> std::ops::Range<usize> {
     let base = usize::from(stack.base);
     base..base + usize::from(stack.stride) * usize::from(stack.count)
 }
 
 /// `push_front(n)`: P4_16, the new elements are invalid.
-pub(crate) fn push(stack: &StackCode, slots: &mut [u64], n: u64) {
+pub(crate) fn push(stack: &Stack, slots: &mut [u64], n: u64) {
     let n = n.min(u64::from(stack.count)) as usize;
     let next = &mut slots[usize::from(stack.next)];
     *next = (*next + n as u64).min(u64::from(stack.count));
@@ -117,7 +118,7 @@ pub(crate) fn push(stack: &StackCode, slots: &mut [u64], n: u64) {
 }
 
 /// `pop_front(n)`.
-pub(crate) fn pop(stack: &StackCode, slots: &mut [u64], n: u64) {
+pub(crate) fn pop(stack: &Stack, slots: &mut [u64], n: u64) {
     let next = &mut slots[usize::from(stack.next)];
     *next = next.saturating_sub(n);
     let n = n.min(u64::from(stack.count)) as usize;

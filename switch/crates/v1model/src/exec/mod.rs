@@ -2,22 +2,20 @@
 //! The interpreter: runs a program as it is written on a packet. It is the reference for machine code, which has it do the
 //! operations that are not translated; it is plain, allocates nothing and takes no lock.
 
-pub(crate) mod calculate;
 mod extract;
 pub(crate) mod frame;
 pub(crate) mod headers;
 mod lookup;
-mod select;
-mod tell;
-pub(crate) mod wide;
+mod wide;
 
-use crate::compile::code::{Op, Program};
+use crate::bits::{cut, low_mask};
+use crate::compile::code::{Op, Program, WordRun};
 use crate::compile::flow::{Exit, Id};
 use crate::effects::{Again, CloneRequest, Effects};
 use crate::entry::Nanos;
 use crate::packet::{Packet, OUT_OF_ORDER};
 use crate::state::State;
-use crate::trace::{Observer, Scene, Use, Used};
+use crate::trace::{Observer, Scene};
 
 /// So often a parser, a control or a deparser may go round its loops for one packet. A parser that takes a frame byte by
 /// byte needs as many as the frame has bytes; one that gets on by nothing has to end at some time.
@@ -28,8 +26,9 @@ pub(crate) const STEPS_MAX: u32 = 16_384;
 pub(crate) struct Scratch {
     /// A lookup key.
     key: Vec<u64>,
-    /// The input of a hash.
-    bytes: Vec<u8>,
+    /// The input of a hash, or headers to emit.
+    pub bytes: Vec<u8>,
+    wide: wide::Wide,
     /// Digests asked for, by id; sampled at the end of the control.
     digests: Vec<bool>,
     any_digest: bool,
@@ -46,6 +45,7 @@ impl Scratch {
         Scratch {
             key: Vec::with_capacity(64),
             bytes: Vec::with_capacity(2048),
+            wide: wide::Wide::new(),
             digests: vec![false; program.digests.len()],
             #[cfg(debug_assertions)]
             before: Vec::with_capacity(program.template.len()),
@@ -154,21 +154,15 @@ impl<O: Observer> Machine<'_, O> {
         self.sample_digests(packet);
     }
 
-    fn uses(&mut self, slots: &[u64], used: Used<'_>) {
+    /// Runs an operation behind which the next one follows, on slots of a packet that are apart from it; false when the
+    /// code ends here.
+    pub fn step(&mut self, packet: &mut Packet, slots: &mut [u64], op: &Op) -> bool {
         let scene = Scene {
             program: self.program,
             state: self.state,
             slots,
         };
-        self.observer.uses(scene, used);
-    }
-
-    /// Runs an operation behind which the next one follows, on slots of a packet that are apart from it; false when the
-    /// code ends here.
-    pub fn step(&mut self, packet: &mut Packet, slots: &mut [u64], op: &Op) -> bool {
-        if op.parses() {
-            self.observer.settle(slots);
-        }
+        self.observer.before(scene, op);
         #[cfg(debug_assertions)]
         slots.clone_into(&mut self.scratch.before);
         let goes_on = self.execute(packet, slots, op);
@@ -198,8 +192,7 @@ impl<O: Observer> Machine<'_, O> {
             Op::Alu { alu, a, b, d, w } => {
                 slots[at(d)] = alu.compute(slots[at(a)], slots[at(b)], w);
             }
-            Op::MoveWide { d, a, limbs } => slots.copy_within(run(a, limbs), at(d)),
-            Op::Wide { ref op } => wide::run(slots, op),
+            Op::Wide { ref op } => self.scratch.wide.run(slots, op),
             Op::LoadElement {
                 d,
                 element,
@@ -248,17 +241,18 @@ impl<O: Observer> Machine<'_, O> {
             }
             Op::Count { counter, index } => {
                 let index = slots[at(index)];
-                self.uses(slots, Used::Counter(counter, index));
                 self.state.counters[at(counter)].count(index, packet.ingress_bytes);
             }
-            Op::Meter { meter, index, d, w } => {
-                let index = slots[at(index)];
-                self.uses(slots, Used::Meter(meter, index, d));
-                let meter = &mut self.state.meters[at(meter)];
+            Op::Meter {
+                meter,
+                index,
+                d,
+                limbs,
+                w,
+            } => {
+                let (index, meter) = (slots[at(index)], &mut self.state.meters[at(meter)]);
                 let color = meter.execute(index, self.now, packet.ingress_bytes);
-                if let Some(color) = color {
-                    slots[at(d)] = u64::from(color) & mask(w);
-                }
+                give(color.map(u64::from), &mut slots[run(d, limbs)], w);
             }
             Op::RegisterRead {
                 register,
@@ -267,63 +261,52 @@ impl<O: Observer> Machine<'_, O> {
                 limbs,
                 w,
             } => {
-                let index = slots[at(index)];
-                self.uses(slots, Used::RegisterRead(register, index));
-                let d = &mut slots[run(d, limbs)];
-                if self.state.registers[at(register)].read(index, d) && limbs == 1 {
-                    d[0] &= mask(w);
+                let (index, d) = (slots[at(index)], run(d, limbs));
+                if self.state.registers[at(register)].read(index, &mut slots[d.clone()]) {
+                    cut(&mut slots[d], w);
                 }
             }
-            Op::RegisterWrite { register, index, a } => {
-                let (index, value) = (slots[at(index)], slots[at(a)]);
-                self.uses(slots, Used::RegisterWrite(register, index, &[value]));
-                self.state.registers[at(register)].write_u64(index, value);
-            }
-            Op::RegisterWriteWide {
+            Op::RegisterWrite {
                 register,
                 index,
                 a,
                 limbs,
             } => {
                 let (index, value) = (slots[at(index)], &slots[run(a, limbs)]);
-                self.uses(slots, Used::RegisterWrite(register, index, value));
                 self.state.registers[at(register)].write(index, value);
             }
             Op::Calculate { calculation, d, w } => {
-                self.uses(slots, Used::Calculation(calculation));
                 let value = self.calculate(slots, packet.payload(), at(calculation));
                 slots[at(d)] = value & mask(w);
             }
-            Op::Random { d, low, high, w } => {
-                self.uses(slots, Used::Random);
-                if let Some(value) = self.state.random.uniform(slots[at(low)], slots[at(high)]) {
-                    slots[at(d)] = value & mask(w);
-                }
+            Op::Random {
+                d,
+                low,
+                high,
+                limbs,
+                w,
+            } => {
+                let value = self.state.random.uniform(slots[at(low)], slots[at(high)]);
+                give(value, &mut slots[run(d, limbs)], w);
             }
             Op::Digest { digest } => {
-                self.uses(slots, Used::Digest(digest));
                 self.scratch.digests[digest.index()] = true;
                 self.scratch.any_digest = true;
             }
             Op::Clone { session, list } => {
-                let session = slots[at(session)];
-                self.uses(slots, Used::Plain(Use::Clone { session }));
                 self.fx.clone = Some(CloneRequest {
-                    session: session as u32,
+                    session: slots[at(session)] as u32,
                     field_list: list,
                 });
             }
             Op::Resubmit { list } => {
-                self.uses(slots, Used::Plain(Use::Resubmit));
                 self.fx.resubmit = Some(Again { field_list: list });
             }
             Op::Recirculate { list } => {
-                self.uses(slots, Used::Plain(Use::Recirculate));
                 self.fx.recirculate = Some(Again { field_list: list });
             }
             Op::Truncate { a } => {
                 let bytes = slots[at(a)];
-                self.uses(slots, Used::Plain(Use::Truncate { bytes }));
                 packet.truncate_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
             }
             Op::Log { message } => self.fx.log.message(&program.messages[at(message)], slots),
@@ -350,8 +333,8 @@ impl<O: Observer> Machine<'_, O> {
                 if from + usize::from(width) > packet.buffer.end * 8 {
                     return self.parser_error(slots, program.error_codes.packet_too_short);
                 }
-                let (bytes, d) = (&packet.buffer.bytes, usize::from(d));
-                frame::lookahead(bytes, from, u32::from(width), slots, d);
+                let bytes = &packet.buffer.bytes;
+                frame::read_number(bytes, from, u32::from(width), slots, at(d));
             }
             Op::Advance { bits } => {
                 let bits = slots[at(bits)];
@@ -366,7 +349,6 @@ impl<O: Observer> Machine<'_, O> {
                 packet.extracted = OUT_OF_ORDER;
             }
             Op::ParserError { code } => {
-                self.uses(slots, Used::Plain(Use::ParserError));
                 return self.parser_error(slots, slots[at(code)]);
             }
             Op::Step => {
@@ -376,9 +358,8 @@ impl<O: Observer> Machine<'_, O> {
                 }
                 self.scratch.steps_left -= 1;
             }
-            Op::Exit => self.uses(slots, Used::Plain(Use::Exit)),
             // `run` sees to these.
-            Op::CheckExit | Op::Note { .. } => {}
+            Op::Exit | Op::CheckExit | Op::Note { .. } => {}
         }
         true
     }
@@ -386,11 +367,36 @@ impl<O: Observer> Machine<'_, O> {
     /// Value of a calculation.
     pub fn calculate(&mut self, slots: &[u64], payload: &[u8], index: usize) -> u64 {
         let calculation = &self.program.calculations[index];
-        let (hash, bytes) = (&mut self.state.hashes[index], &mut self.scratch.bytes);
-        calculate::calculate(self.program, calculation, hash, slots, payload, bytes)
+        let bytes = &mut self.scratch.bytes;
+        bytes.clear();
+        let mut writer = frame::Writer {
+            program: self.program,
+            slots,
+            bytes,
+        };
+        match &calculation.words {
+            Some(runs) => {
+                let is_valid = |run: &&WordRun| slots[usize::from(run.valid)] != 0;
+                let runs = runs.iter().filter(is_valid);
+                runs.for_each(|run| writer.words(&run.words));
+            }
+            None => writer.inputs(&calculation.inputs),
+        }
+        if calculation.payload {
+            bytes.extend_from_slice(payload);
+        }
+        self.state.hashes[index].compute(bytes)
+    }
+}
+
+/// Puts a result, where there is one, to slots.
+fn give(value: Option<u64>, to: &mut [u64], w: u32) {
+    if let (Some(value), Some((first, rest))) = (value, to.split_first_mut()) {
+        *first = value & low_mask(w);
+        rest.fill(0);
     }
 }
 
 fn mask(w: u8) -> u64 {
-    crate::bits::low_mask(w.into())
+    low_mask(w.into())
 }

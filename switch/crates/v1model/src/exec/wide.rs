@@ -1,268 +1,173 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Arithmetic on numbers of several limbs, in two's complement; slow and general.
+//! Arithmetic on numbers of any size; slow and general.
 
+use std::cmp::Ordering;
+
+use crate::bits::{cut, low_mask};
 use crate::compile::code::{Alu, Operand, WideKind, WideOp};
 
-/// Clears all bits of `value` from `bits` on.
-pub(crate) fn mask(value: &mut [u64], bits: u32) {
-    for (i, limb) in value.iter_mut().enumerate() {
-        let low = i as u32 * 64;
-        if bits <= low {
-            *limb = 0;
-        } else if bits - low < 64 {
-            *limb &= (1 << (bits - low)) - 1;
+/// Two operands and a result in two's complement, all of so many limbs that the sign is seen in the last one.
+#[derive(Debug, Default)]
+pub(crate) struct Wide {
+    a: Vec<u64>,
+    b: Vec<u64>,
+    d: Vec<u64>,
+}
+
+impl Wide {
+    /// Room for numbers of usual size.
+    pub fn new() -> Wide {
+        let [a, b, d] = [(); 3].map(|()| Vec::with_capacity(64));
+        Wide { a, b, d }
+    }
+
+    /// Runs one operation.
+    pub fn run(&mut self, slots: &mut [u64], op: &WideOp) {
+        let limbs = 1 + usize::from(op.limbs.max(op.a.limbs).max(op.b.limbs));
+        op.a.read(slots, limbs, &mut self.a);
+        op.b.read(slots, limbs, &mut self.b);
+        self.d.clear();
+        self.d.resize(limbs, 0);
+        match op.kind {
+            WideKind::Alu(alu) => self.compute(alu),
+            WideKind::Test(test) => self.d[0] = test.of(order(&self.a, &self.b)).into(),
+        }
+        let d = usize::from(op.d)..usize::from(op.d) + usize::from(op.limbs);
+        slots[d.clone()].copy_from_slice(&self.d[..d.len()]);
+        cut(&mut slots[d], op.w);
+    }
+
+    fn compute(&mut self, alu: Alu) {
+        let Wide { a, b, d } = self;
+        let width = d.len() as u64 * 64;
+        let distance = match b[1..].iter().all(|limb| *limb == 0) {
+            true => b[0].min(width) as i64,
+            false => width as i64,
+        };
+        let fill = sign(a);
+        let inside = match alu {
+            Alu::SatU(bits) | Alu::SatSU(bits) => fits(a, bits),
+            Alu::SatS(bits) => fits(a, bits - 1),
+            _ => true,
+        };
+        for i in 0..d.len() {
+            let below = |bits: u32| low_mask(bits.saturating_sub(64 * i as u32));
+            d[i] = match alu {
+                Alu::Move => a[i],
+                Alu::Not => !a[i],
+                Alu::And => a[i] & b[i],
+                Alu::Or => a[i] | b[i],
+                Alu::Xor => a[i] ^ b[i],
+                Alu::Shl => window(a, 64 * i as i64 - distance),
+                Alu::ShrU | Alu::ShrS => window(a, 64 * i as i64 + distance),
+                Alu::SignExtend(bits) => match window(a, i64::from(bits) - 1) & 1 {
+                    0 => a[i] & below(bits),
+                    _ => a[i] | !below(bits),
+                },
+                Alu::SatU(_) | Alu::SatSU(_) if fill != 0 => 0,
+                Alu::SatU(bits) | Alu::SatSU(bits) if !inside => below(bits),
+                Alu::SatS(bits) if !inside => fill ^ below(bits - 1),
+                Alu::SatU(_) | Alu::SatSU(_) | Alu::SatS(_) => a[i],
+                Alu::Add | Alu::Sub | Alu::Mul | Alu::DivU | Alu::ModU => 0,
+            };
+        }
+        match alu {
+            Alu::Add => {
+                d.copy_from_slice(a);
+                add(d, b, 0);
+            }
+            Alu::Sub => {
+                d.copy_from_slice(a);
+                subtract(d, b);
+            }
+            Alu::Mul => {
+                for (i, x) in a.iter().enumerate() {
+                    let mut carry = 0;
+                    for (d, y) in d[i..].iter_mut().zip(&*b) {
+                        let sum = u128::from(*x) * u128::from(*y) + u128::from(*d) + carry;
+                        (*d, carry) = (sum as u64, sum >> 64);
+                    }
+                }
+            }
+            // By zero gives 0. Bits go from `a` to the rest in `d`, those of the quotient take their place.
+            Alu::DivU | Alu::ModU if b.iter().any(|limb| *limb != 0) => {
+                let zeros = a.iter().rev().take_while(|limb| **limb == 0).count();
+                a.rotate_right(zeros);
+                for _ in 64 * zeros as u64..width {
+                    let next = a[a.len() - 1] >> 63;
+                    double(a, 0);
+                    double(d, next);
+                    if order(d, b).is_ge() {
+                        subtract(d, b);
+                        a[0] |= 1;
+                    }
+                }
+                if alu == Alu::DivU {
+                    d.copy_from_slice(a);
+                }
+            }
+            _ => {}
         }
     }
 }
 
 impl Operand {
-    fn negative(self, slots: &[u64]) -> bool {
-        self.signed && slots[usize::from(self.slot + self.limbs - 1)] >> 63 == 1
-    }
-
-    /// Limb `index`, extended.
-    fn limb(self, slots: &[u64], index: usize) -> u64 {
-        if index < usize::from(self.limbs) {
-            slots[usize::from(self.slot) + index]
-        } else if self.negative(slots) {
-            u64::MAX
-        } else {
-            0
-        }
-    }
-
-    /// Number of significant bits of a value that is not negative.
-    fn bit_len(self, slots: &[u64]) -> u32 {
-        for index in (0..usize::from(self.limbs)).rev() {
-            let limb = self.limb(slots, index);
-            if limb != 0 {
-                return index as u32 * 64 + 64 - limb.leading_zeros();
-            }
-        }
-        0
-    }
-
-    /// As a shift distance: too large ones become `u64::MAX`, negative ones too.
-    fn distance(self, slots: &[u64]) -> u64 {
-        if self.negative(slots) || (1..usize::from(self.limbs)).any(|i| self.limb(slots, i) != 0) {
-            u64::MAX
-        } else {
-            self.limb(slots, 0)
-        }
+    /// Its value, as so many limbs.
+    fn read(self, slots: &[u64], limbs: usize, to: &mut Vec<u64>) {
+        let first = usize::from(self.slot);
+        to.clear();
+        to.extend_from_slice(&slots[first..first + usize::from(self.limbs)]);
+        let fill = if self.signed { sign(to) } else { 0 };
+        to.resize(limbs, fill);
     }
 }
 
-/// True when a < b.
-fn less(slots: &[u64], a: Operand, b: Operand) -> bool {
-    let (na, nb) = (a.negative(slots), b.negative(slots));
-    if na != nb {
-        return na;
-    }
-    for index in (0..usize::from(a.limbs.max(b.limbs))).rev() {
-        let (x, y) = (a.limb(slots, index), b.limb(slots, index));
-        if x != y {
-            return x < y;
-        }
-    }
-    false
+/// All ones for a negative number, else 0.
+fn sign(value: &[u64]) -> u64 {
+    value.last().map_or(0, |limb| ((*limb as i64) >> 63) as u64)
 }
 
-/// True when -2^bits <= a < 2^bits.
-fn fits_in(slots: &[u64], a: Operand, bits: u32) -> bool {
-    let fill = if a.negative(slots) { u64::MAX } else { 0 };
-    (0..usize::from(a.limbs)).all(|i| {
-        let low = i as u32 * 64;
-        let differing = a.limb(slots, i) ^ fill;
-        bits >= low + 64 || differing >> bits.saturating_sub(low).min(63) == 0
-    })
-}
-
-/// Runs one operation.
-pub(crate) fn run(slots: &mut [u64], op: &WideOp) {
-    let (d, limbs, a, b) = (usize::from(op.d), usize::from(op.limbs), op.a, op.b);
-    match op.kind {
-        WideKind::Alu(Alu::Move) => map_limbs(slots, d, limbs, |s, i| a.limb(s, i)),
-        WideKind::Alu(Alu::And) => map_limbs(slots, d, limbs, |s, i| a.limb(s, i) & b.limb(s, i)),
-        WideKind::Alu(Alu::Or) => map_limbs(slots, d, limbs, |s, i| a.limb(s, i) | b.limb(s, i)),
-        WideKind::Alu(Alu::Xor) => map_limbs(slots, d, limbs, |s, i| a.limb(s, i) ^ b.limb(s, i)),
-        WideKind::Alu(Alu::Not) => map_limbs(slots, d, limbs, |s, i| !a.limb(s, i)),
-        WideKind::Alu(Alu::Add) => add(slots, d, limbs, a, b, false),
-        WideKind::Alu(Alu::Sub) => add(slots, d, limbs, a, b, true),
-        WideKind::Alu(Alu::Mul) => multiply(slots, d, limbs, a, b),
-        WideKind::Alu(Alu::Shl) => {
-            let distance = b.distance(slots);
-            let (words, bits) = (distance / 64, distance % 64);
-            for i in (0..limbs).rev() {
-                let from = i as i64 - words.min(1 << 20) as i64;
-                let high = if from >= 0 {
-                    a.limb(slots, from as usize) << bits
-                } else {
-                    0
-                };
-                let low = match bits {
-                    0 => 0,
-                    _ if from >= 1 => a.limb(slots, from as usize - 1) >> (64 - bits),
-                    _ => 0,
-                };
-                slots[d + i] = high | low;
-            }
-        }
-        WideKind::Alu(Alu::ShrU | Alu::ShrS) => {
-            let distance = b.distance(slots).min(1 << 20);
-            let (words, bits) = ((distance / 64) as usize, distance % 64);
-            map_limbs(slots, d, limbs, |s, i| {
-                let low = a.limb(s, i + words) >> bits;
-                let high = if bits == 0 {
-                    0
-                } else {
-                    a.limb(s, i + words + 1) << (64 - bits)
-                };
-                low | high
-            });
-        }
-        WideKind::Alu(Alu::DivU) => divide(slots, d, limbs, a, b, true),
-        WideKind::Alu(Alu::ModU) => divide(slots, d, limbs, a, b, false),
-        WideKind::Mask(bits) => {
-            map_limbs(slots, d, limbs, |s, i| a.limb(s, i));
-            mask(&mut slots[d..d + limbs], bits);
-        }
-        WideKind::Alu(Alu::SignExtend(bits)) => {
-            let top = bits as usize - 1;
-            let negative = a.limb(slots, top / 64) >> (top % 64) & 1 == 1;
-            map_limbs(slots, d, limbs, |s, i| a.limb(s, i));
-            mask(&mut slots[d..d + limbs], bits);
-            if negative {
-                fill_from(&mut slots[d..d + limbs], bits);
-            }
-        }
-        WideKind::Alu(Alu::SatU(bits) | Alu::SatSU(bits)) => {
-            if a.negative(slots) {
-                slots[d..d + limbs].fill(0);
-            } else if fits_in(slots, a, bits) {
-                map_limbs(slots, d, limbs, |s, i| a.limb(s, i));
-            } else {
-                slots[d..d + limbs].fill(u64::MAX);
-                mask(&mut slots[d..d + limbs], bits);
-            }
-        }
-        WideKind::Alu(Alu::SatS(bits)) => {
-            let negative = a.negative(slots);
-            if fits_in(slots, a, bits - 1) {
-                map_limbs(slots, d, limbs, |s, i| a.limb(s, i));
-            } else if negative {
-                slots[d..d + limbs].fill(0);
-                fill_from(&mut slots[d..d + limbs], bits - 1);
-            } else {
-                slots[d..d + limbs].fill(u64::MAX);
-                mask(&mut slots[d..d + limbs], bits - 1);
-            }
-        }
-        WideKind::SetEq => {
-            let equal = (0..usize::from(a.limbs.max(b.limbs)))
-                .all(|i| a.limb(slots, i) == b.limb(slots, i))
-                && a.negative(slots) == b.negative(slots);
-            slots[d] = u64::from(equal);
-        }
-        WideKind::SetLt => slots[d] = u64::from(less(slots, a, b)),
-    }
-}
-
-fn map_limbs(slots: &mut [u64], d: usize, limbs: usize, f: impl Fn(&[u64], usize) -> u64) {
-    for i in 0..limbs {
-        slots[d + i] = f(slots, i);
-    }
-}
-
-/// Sets all bits from `bits` on.
-fn fill_from(value: &mut [u64], bits: u32) {
-    for (i, limb) in value.iter_mut().enumerate() {
-        let low = i as u32 * 64;
-        if bits <= low {
-            *limb = u64::MAX;
-        } else if bits - low < 64 {
-            *limb |= u64::MAX << (bits - low);
-        }
-    }
-}
-
-fn add(slots: &mut [u64], d: usize, limbs: usize, a: Operand, b: Operand, subtract: bool) {
-    let flip = if subtract { u64::MAX } else { 0 };
-    let mut carry = subtract;
-    // The result never overlaps an operand other than exactly: signs are read before they change.
-    let (na, nb) = (a.negative(slots), b.negative(slots));
-    let limb = |slots: &[u64], o: Operand, negative: bool, i: usize| {
-        if i < usize::from(o.limbs) {
-            slots[usize::from(o.slot) + i]
-        } else if negative {
-            u64::MAX
-        } else {
-            0
-        }
+/// The 64 bits from bit `at` on; there are zeros below a number, and its sign above it.
+fn window(value: &[u64], at: i64) -> u64 {
+    let limb = |index: i64| match usize::try_from(index) {
+        Ok(index) => value.get(index).copied().unwrap_or(sign(value)),
+        Err(_) => 0,
     };
-    for i in 0..limbs {
-        let x = limb(slots, a, na, i);
-        let y = limb(slots, b, nb, i) ^ flip;
-        let (sum, over_1) = x.overflowing_add(y);
-        let (sum, over_2) = sum.overflowing_add(u64::from(carry));
-        slots[d + i] = sum;
-        carry = over_1 || over_2;
+    let (index, shift) = (at.div_euclid(64), at.rem_euclid(64));
+    let both = u128::from(limb(index + 1)) << 64 | u128::from(limb(index));
+    (both >> shift) as u64
+}
+
+/// True when -2^bits <= value < 2^bits.
+fn fits(value: &[u64], bits: u32) -> bool {
+    let limbs = value.iter().enumerate();
+    let fill = sign(value);
+    limbs.fold(0, |other, (i, limb)| {
+        other | (limb ^ fill) & !low_mask(bits.saturating_sub(64 * i as u32))
+    }) == 0
+}
+
+fn order(a: &[u64], b: &[u64]) -> Ordering {
+    let signs = (sign(a) as i64).cmp(&(sign(b) as i64));
+    signs.then_with(|| a.iter().rev().cmp(b.iter().rev()))
+}
+
+/// Adds `b`, each limb of it exclusive-or `flip`, and 1 where that flips.
+fn add(a: &mut [u64], b: &[u64], flip: u64) {
+    let mut carry = u128::from(flip & 1);
+    for (x, y) in a.iter_mut().zip(b) {
+        let sum = u128::from(*x) + u128::from(y ^ flip) + carry;
+        (*x, carry) = (sum as u64, sum >> 64);
     }
 }
 
-/// The result must not overlap an operand.
-fn multiply(slots: &mut [u64], d: usize, limbs: usize, a: Operand, b: Operand) {
-    slots[d..d + limbs].fill(0);
-    for i in 0..limbs {
-        let x = u128::from(a.limb(slots, i));
-        let mut carry = 0u128;
-        for j in 0..limbs - i {
-            let at = d + i + j;
-            let sum = x * u128::from(b.limb(slots, j)) + u128::from(slots[at]) + carry;
-            slots[at] = sum as u64;
-            carry = sum >> 64;
-        }
-    }
+fn subtract(a: &mut [u64], b: &[u64]) {
+    add(a, b, u64::MAX);
 }
 
-/// Bit by bit; by zero gives 0. The result must not overlap an operand.
-fn divide(slots: &mut [u64], d: usize, limbs: usize, a: Operand, b: Operand, quotient: bool) {
-    // One limb more than the divisor, for the remainder before it is reduced; 1025 limbs hold BITS_MAX.
-    let mut rest = [0u64; 1026];
-    let width = usize::from(b.limbs) + 1;
-    slots[d..d + limbs].fill(0);
-    if b.bit_len(slots) == 0 {
-        return;
-    }
-    for bit in (0..a.bit_len(slots)).rev() {
-        let next = a.limb(slots, bit as usize / 64) >> (bit % 64) & 1;
-        let mut carry = next;
-        for limb in &mut rest[..width] {
-            let out = *limb >> 63;
-            *limb = *limb << 1 | carry;
-            carry = out;
-        }
-        let mut order = std::cmp::Ordering::Equal;
-        for i in (0..width).rev() {
-            order = rest[i].cmp(&b.limb(slots, i));
-            if order.is_ne() {
-                break;
-            }
-        }
-        if order.is_ge() {
-            let mut borrow = false;
-            for (i, limb) in rest[..width].iter_mut().enumerate() {
-                let (x, under_1) = limb.overflowing_sub(b.limb(slots, i));
-                let (x, under_2) = x.overflowing_sub(u64::from(borrow));
-                *limb = x;
-                borrow = under_1 || under_2;
-            }
-            if quotient && (bit as usize / 64) < limbs {
-                slots[d + bit as usize / 64] |= 1 << (bit % 64);
-            }
-        }
-    }
-    if !quotient {
-        let n = limbs.min(width);
-        slots[d..d + n].copy_from_slice(&rest[..n]);
+/// 2·value + next, of which the top bit is dropped.
+fn double(value: &mut [u64], mut next: u64) {
+    for limb in value {
+        (*limb, next) = (*limb << 1 | next, *limb >> 63);
     }
 }

@@ -68,18 +68,23 @@ impl Registers {
         self.limbs_each
     }
 
-    /// Copies the value at `index` into `out` (`limbs_each` limbs, least significant first); out of range `out` stays as
-    /// it is, and the result is false.
+    /// Copies the value at `index` into `out`, least significant limb first, as many as that has; out of range `out` stays as it
+    /// is, and the result is false.
     #[inline]
     pub fn read(&self, index: u64, out: &mut [u64]) -> bool {
         if index >= self.len as u64 {
             return false;
         }
-        let n = self.limbs_each;
-        match self.width <= NARROW_BITS {
-            true => out[0] = u64::from(self.narrow[index as usize]),
-            false => out[..n].copy_from_slice(&self.wide[index as usize * n..][..n]),
-        }
+        let (n, index) = (self.limbs_each, index as usize);
+        let narrow = self.narrow.get(index).map(|cell| u64::from(*cell));
+        let limbs = match &narrow {
+            Some(cell) => std::slice::from_ref(cell),
+            None => &self.wide[index * n..][..n],
+        };
+        let limbs = limbs.iter().copied().chain(std::iter::repeat(0));
+        out.iter_mut()
+            .zip(limbs)
+            .for_each(|(out, limb)| *out = limb);
         true
     }
 

@@ -6,19 +6,29 @@ use std::fmt::{self, Display};
 use std::hash::Hash;
 use std::rc::Rc;
 
+use num_bigint::BigInt;
 use serde_json::Value;
 
 use crate::bits::low_mask;
 use crate::error::LoadError;
 
 mod budget;
-mod integer;
 
 pub(crate) use budget::Budget;
-pub(crate) use integer::Integer;
 
 /// Result of reading the JSON.
 pub(crate) type Load<T> = Result<T, LoadError>;
+
+/// Gives an error its place.
+pub(crate) trait At<T> {
+    fn at(self, json: &Json) -> Load<T>;
+}
+
+impl<T> At<T> for Result<T, String> {
+    fn at(self, json: &Json) -> Load<T> {
+        self.map_err(|message| json.error(message))
+    }
+}
 
 /// A value of the document, the way to it, and the memory that the whole document may still take.
 #[derive(Clone)]
@@ -246,9 +256,13 @@ impl<'a> Json<'a> {
     }
 
     /// A `hexstr` of `width` bits, a negative one in two's complement.
-    pub fn hexstr_of(&self, width: u32) -> Load<Integer> {
+    pub fn hexstr_of(&self, width: u32) -> Load<BigInt> {
         let value = self.hexstr()?;
-        if value.fits(width) {
+        let bits = match value < BigInt::ZERO {
+            true => (!&value).bits() + 1,
+            false => value.bits(),
+        };
+        if bits <= width.into() {
             return Ok(value);
         }
         self.fail(match width {
@@ -262,15 +276,37 @@ impl<'a> Json<'a> {
     }
 
     /// A `hexstr`, e.g. `0x0800` or `-0x01`.
-    pub fn hexstr(&self) -> Load<Integer> {
+    pub fn hexstr(&self) -> Load<BigInt> {
         let text = self.str()?;
-        Integer::from_hexstr(text).ok_or_else(|| {
+        integer(text).ok_or_else(|| {
             self.error(format!(
                 "`{}` is no hexadecimal value such as 0x0800 or -0x01",
                 shorten(text)
             ))
         })
     }
+}
+
+/// Reads `[-]0x…` or `[-]` hexadecimal digits.
+pub(crate) fn integer(text: &str) -> Option<BigInt> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let prefix = digits.strip_prefix("0x").or(digits.strip_prefix("0X"));
+    let digits = prefix.unwrap_or(digits).as_bytes();
+    let value = BigInt::parse_bytes(digits, 16)?;
+    let is_plain = digits.iter().all(u8::is_ascii_hexdigit);
+    is_plain.then(|| if text.starts_with('-') { -value } else { value })
+}
+
+/// Two's complement in `limbs` limbs (modulo 2^(64·limbs)), least significant first.
+pub(crate) fn to_limbs(value: &BigInt, limbs: usize) -> Vec<u64> {
+    let mut out: Vec<u64> = match *value < BigInt::ZERO {
+        true => (value & ((BigInt::from(1) << (64 * limbs)) - 1u8))
+            .iter_u64_digits()
+            .collect(),
+        false => value.iter_u64_digits().collect(),
+    };
+    out.resize(limbs, 0);
+    out
 }
 
 /// The beginning of a text of any length, for an error.
@@ -339,5 +375,52 @@ impl<'a> Unique<'a, u64> {
     pub fn counted(&mut self, json: &Json<'a>) -> Load<u64> {
         let id = json.get("id")?;
         self.add_of(id.u64(), &id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hexstr_of_any_size_and_sign() {
+        assert_eq!(integer("0x0800"), Some(0x800.into()));
+        assert_eq!(
+            to_limbs(&integer("-0x01").unwrap(), 2),
+            vec![u64::MAX, u64::MAX]
+        );
+        let wide = integer("0x1ffffffffffffffff").unwrap();
+        assert_eq!((wide.bits(), to_limbs(&wide, 1)), (65, vec![u64::MAX]));
+        for wrong in ["0xzz", "", "--1", "+1", "0x_1", "0x"] {
+            assert_eq!(integer(wrong), None, "{wrong}");
+        }
+        assert_eq!(integer("-0x00"), Some(BigInt::ZERO));
+    }
+
+    #[test]
+    fn a_width_takes_its_unsigned_and_its_signed_values() {
+        let budget = Budget::new(0);
+        let fits = |text: &str, width| {
+            let value = Value::from(text);
+            Json::root(&value, &budget).hexstr_of(width).is_ok()
+        };
+        for (text, least) in [
+            ("0x00", 0),
+            ("0xff", 8),
+            ("0x100", 9),
+            ("-0x01", 1),
+            ("-0x02", 2),
+            ("-0x03", 3),
+            ("-0x80", 8),
+            ("-0x81", 9),
+            ("-0x8000000000000000", 64),
+            ("-0x8000000000000001", 65),
+            ("-0x10000000000000001", 66),
+        ] {
+            assert!(
+                fits(text, least) && (least == 0 || !fits(text, least - 1)),
+                "{text}"
+            );
+        }
     }
 }

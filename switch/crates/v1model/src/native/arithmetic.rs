@@ -4,10 +4,9 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{types, InstBuilder, Value};
 
-use super::lower::Lower;
-use super::values::Known;
+use super::lower::{Known, Lower};
 use crate::bits::low_mask;
-use crate::compile::code::{Alu, Op, WideKind, WideOp};
+use crate::compile::code::{Alu, Op, Operand, Test, WideKind, WideOp};
 use crate::compile::layout::Slot;
 
 impl Lower<'_, '_> {
@@ -27,7 +26,7 @@ impl Lower<'_, '_> {
             _ => None,
         };
         if let (Alu::Move, Known::Const(value)) = (alu, self.known(a)) {
-            return self.set_const(d, value & low_mask(w.into()));
+            return self.put(d.into(), Known::Const(value & low_mask(w.into())));
         }
         let bound = alu.upper_bound(self.bound_of(a), self.bound_of(b), by, 64);
         let a = self.value(a);
@@ -146,58 +145,56 @@ impl Lower<'_, '_> {
 
     /// Operations on several limbs that know no carry.
     fn limbwise(&mut self, op: WideOp) -> bool {
-        let unsigned = !op.a.signed && !op.b.signed;
         let is_one = matches!(
             op.kind,
             WideKind::Alu(Alu::Move | Alu::And | Alu::Or | Alu::Xor | Alu::Not)
-                | WideKind::Mask(_)
-                | WideKind::SetEq
+                | WideKind::Test(Test::Eq | Test::Ne)
         );
-        if !is_one || !unsigned || op.limbs.max(op.a.limbs).max(op.b.limbs) > 8 {
+        let operands = op.a.limbs.max(op.b.limbs);
+        if !is_one || op.a.signed || op.b.signed || op.limbs.max(operands) > 8 {
             return false;
         }
-        let limb = |l: &mut Self, operand: crate::compile::code::Operand, i: u16| match i < operand
-            .limbs
-        {
+        let limb = |l: &mut Self, operand: Operand, i: u16| match i < operand.limbs {
             true => l.value(operand.slot + i),
             false => l.number(0),
         };
-        if op.kind == WideKind::SetEq {
-            let mut differing = self.number(0);
-            for i in 0..op.a.limbs.max(op.b.limbs) {
-                let (a, b) = (limb(self, op.a, i), limb(self, op.b, i));
-                let bits = self.b.ins().bxor(a, b);
-                differing = self.b.ins().bor(differing, bits);
+        let alu = match op.kind {
+            WideKind::Alu(alu) => alu,
+            WideKind::Test(test) => {
+                let mut differing = self.number(0);
+                for i in 0..operands {
+                    let (a, b) = (limb(self, op.a, i), limb(self, op.b, i));
+                    let bits = self.b.ins().bxor(a, b);
+                    differing = self.b.ins().bor(differing, bits);
+                }
+                let test = match test {
+                    Test::Eq => IntCC::Equal,
+                    _ => IntCC::NotEqual,
+                };
+                let holds = self.b.ins().icmp_imm(test, differing, 0);
+                let holds = self.b.ins().uextend(types::I64, holds);
+                self.set_bound(holds, 1);
+                self.set(op.d, holds, 64);
+                return true;
             }
-            let equal = self.b.ins().icmp_imm(IntCC::Equal, differing, 0);
-            let equal = self.b.ins().uextend(types::I64, equal);
-            self.set_bound(equal, 1);
-            self.set(op.d, equal, 64);
-            return true;
-        }
+        };
         let mut values = Vec::new();
         for i in 0..op.limbs {
-            let a = limb(self, op.a, i);
-            let value = match op.kind {
-                WideKind::Alu(Alu::Not) => self.b.ins().bnot(a),
-                WideKind::Mask(bits) => match bits.saturating_sub(u32::from(i) * 64) {
-                    0 => self.number(0),
-                    left => self.cut(a, left.min(64) as u8),
-                },
-                WideKind::Alu(Alu::Move) => a,
-                kind => {
-                    let b = limb(self, op.b, i);
-                    match kind {
-                        WideKind::Alu(Alu::And) => self.b.ins().band(a, b),
-                        WideKind::Alu(Alu::Or) => self.b.ins().bor(a, b),
-                        _ => self.b.ins().bxor(a, b),
-                    }
-                }
+            let (a, b) = (limb(self, op.a, i), limb(self, op.b, i));
+            let value = match alu {
+                Alu::Move => a,
+                Alu::Not => self.b.ins().bnot(a),
+                Alu::And => self.b.ins().band(a, b),
+                Alu::Or => self.b.ins().bor(a, b),
+                _ => self.b.ins().bxor(a, b),
             };
-            values.push(value);
+            values.push(match op.w.saturating_sub(u32::from(i) * 64) {
+                0 => self.number(0),
+                left => self.cut(value, left.min(64) as u8),
+            });
         }
-        for (i, value) in values.into_iter().enumerate() {
-            self.set(op.d + i as u16, value, 64);
+        for (d, value) in (op.d..).zip(values) {
+            self.set(d, value, 64);
         }
         true
     }

@@ -4,13 +4,68 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, types, InstBuilder, Value};
 
-use super::blocks::Blocks;
 use super::calls;
-use super::lower::{trusted, Lower, DONE};
-use super::slots::SlotSet;
-use super::values::{Known, State};
+use super::lower::{trusted, Known, Lower, State, DONE};
+use super::Native;
 use crate::compile::code::Test;
-use crate::compile::flow::{Exit, Id};
+use crate::compile::flow::{Block, Exit, Id};
+use crate::compile::touch::SlotSet;
+
+/// The blocks of the code from one start on.
+pub(super) struct Blocks<'b> {
+    blocks: &'b [Block],
+    live: &'b [SlotSet],
+    /// Each stands behind those that lead to it, but where the code comes back.
+    pub order: Vec<Id>,
+    /// How many ends lead to each, the start counted.
+    entries: Vec<u32>,
+    /// Where all that leads to it is not in front of it: the code comes back.
+    loops: Vec<bool>,
+}
+
+impl<'b> Blocks<'b> {
+    /// The blocks that code from `start` on may reach.
+    pub fn new(native: &Native<'b>, start: Id) -> Blocks<'b> {
+        let flow = &native.optimised.flow;
+        let order = flow.order(start);
+        let count = flow.blocks.len();
+        let (mut entries, mut loops) = (vec![0; count], vec![false; count]);
+        let mut seen = vec![false; count];
+        entries[start] = 1;
+        for &id in &order {
+            seen[id] = true;
+            for to in flow.blocks[id].exit.targets() {
+                entries[to] += 1;
+                loops[to] |= seen[to];
+            }
+        }
+        Blocks {
+            blocks: &flow.blocks,
+            live: native.live,
+            order,
+            entries,
+            loops,
+        }
+    }
+
+    pub fn get(&self, id: Id) -> &'b Block {
+        &self.blocks[id]
+    }
+
+    /// Slots whose values count where a block begins.
+    pub fn live(&self, id: Id) -> &'b SlotSet {
+        &self.live[id]
+    }
+
+    /// Several ends lead to it.
+    pub fn is_joined(&self, id: Id) -> bool {
+        self.entries[id] > 1 || self.loops[id]
+    }
+
+    pub fn is_loop(&self, id: Id) -> bool {
+        self.loops[id]
+    }
+}
 
 /// A block where it is reached: one with several ends that lead to it has a copy for each place in the frame that is known
 /// there, so that a header that follows several others is still found at a distance that stands in the code.
@@ -146,8 +201,8 @@ impl<'l, 'f> Lower<'l, 'f> {
 
     fn end(&mut self, blocks: &Blocks, exit: &Exit) {
         match *exit {
-            // Calls are refused by the check.
-            Exit::Stop | Exit::Return | Exit::Apply { .. } => {
+            Exit::Return | Exit::Apply { .. } => unreachable!("actions are copied to their calls"),
+            Exit::Stop => {
                 self.store_kept();
                 self.finish(DONE);
             }

@@ -7,12 +7,12 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{types, InstBuilder, Value};
 
 use super::context::Context;
-use super::lower::{unaligned, Lower};
-use crate::compile::code::{Piece, NOT_EMITTED};
+use super::lower::{unaligned, Lower, DONE};
+use crate::compile::code::{Word, NOT_EMITTED};
 use crate::packet::Packet;
 
 /// What compiled code returns that has emitted the packet's headers.
-pub(super) const EMITTED: i64 = 2;
+pub(crate) const EMITTED: u64 = 2;
 
 impl Lower<'_, '_> {
     /// Writes what the program may have changed of headers that lie in the frame as they are to be emitted, and returns
@@ -21,15 +21,15 @@ impl Lower<'_, '_> {
         let program = self.native.program;
         let (anew, done) = (self.b.create_block(), self.b.create_block());
         match &self.native.optimised.patches {
-            Some(patches) if program.deparser.len() < usize::from(NOT_EMITTED) => {
+            patches if program.deparser.len() < usize::from(NOT_EMITTED) => {
                 let packet = self.context(offset_of!(Context<'_, '_>, packet));
                 let extracted = offset_of!(Packet, extracted) as i32;
                 let extracted = self.load(types::I64, packet, extracted);
                 let mut present = self.number(0);
                 let mut bytes = self.number(0);
                 let mut places = Vec::new();
-                for (place, &(valid, base, ty)) in program.deparser.iter().enumerate() {
-                    let valid = self.value(valid);
+                for (place, header) in program.deparser.iter().enumerate() {
+                    let valid = self.value(header.valid);
                     let is_valid = match self.bound(valid) {
                         0 | 1 => valid,
                         _ => {
@@ -39,9 +39,9 @@ impl Lower<'_, '_> {
                     };
                     let bit = self.b.ins().ishl_imm(is_valid, place as i64);
                     present = self.b.ins().bor(present, bit);
-                    let length = program.headers[usize::from(ty)].fixed_bytes;
+                    let length = program.headers[usize::from(header.ty)].fixed_bytes();
                     if !patches[place].is_empty() {
-                        places.push((is_valid, bytes, base, &patches[place]));
+                        places.push((is_valid, bytes, length, &patches[place]));
                     }
                     let length = self.b.ins().imul_imm(is_valid, i64::from(length));
                     bytes = self.b.ins().iadd(bytes, length);
@@ -55,14 +55,15 @@ impl Lower<'_, '_> {
                 self.b.ins().brif(in_place, write, &[], anew, &[]);
                 self.b.switch_to_block(write);
                 let frame = self.context(offset_of!(Context<'_, '_>, frame));
-                for (valid, at, base, pieces) in places {
+                for (valid, at, length, words) in places {
                     let (yes, after) = (self.b.create_block(), self.b.create_block());
                     self.b.ins().brif(valid, yes, &[], after, &[]);
                     self.b.switch_to_block(yes);
                     let address = self.b.ins().iadd(frame, at);
                     let state = self.state.clone();
-                    for piece in pieces {
-                        self.piece(address, base, piece);
+                    for (index, word) in words {
+                        assert!(index * 8 + usize::from(word.bytes) <= length as usize);
+                        self.put_word(address, index * 8, word);
                     }
                     self.state = state;
                     self.b.ins().jump(after, &[]);
@@ -74,51 +75,43 @@ impl Lower<'_, '_> {
                 self.b.ins().jump(anew, &[]);
             }
         }
-        for (block, result) in [(anew, 0), (done, EMITTED)] {
+        for (block, result) in [(anew, DONE), (done, EMITTED)] {
             self.b.switch_to_block(block);
-            let result = self.b.ins().iconst(types::I64, result);
+            let result = self.number(result);
             self.b.ins().return_(&[result]);
         }
     }
 
-    /// Writes a piece of the header whose block begins at `base` to its place behind `address`.
-    fn piece(&mut self, address: Value, base: u16, piece: &Piece) {
-        let mut word = self.number(0);
-        let bits = 8 * u32::from(piece.bytes);
-        for &(offset, up) in &piece.fields {
-            let field = self.value(base + offset);
-            let up = i64::from(up) - i64::from(64 - bits);
-            let field = match up {
-                0 => field,
-                _ => self.b.ins().ishl_imm(field, up),
+    /// A word, its first byte the most significant.
+    pub fn word(&mut self, word: &Word) -> Value {
+        let mut value = self.number(word.constant);
+        for &(slot, shift) in &word.fields {
+            let part = self.value(slot);
+            let part = match shift {
+                0.. => self.b.ins().ishl_imm(part, i64::from(shift)),
+                _ => self.b.ins().ushr_imm(part, -i64::from(shift)),
             };
-            word = self.b.ins().bor(word, field);
+            value = self.b.ins().bor(value, part);
         }
-        let (mut at, mut left) = (piece.byte as i32, bits);
-        for (size, ty) in [
-            (64, types::I64),
-            (32, types::I32),
-            (16, types::I16),
-            (8, types::I8),
-        ] {
-            while left >= size {
-                left -= size;
-                let part = match left {
-                    0 => word,
-                    _ => self.b.ins().ushr_imm(word, i64::from(left)),
-                };
-                let part = if size < 64 {
-                    self.b.ins().ireduce(ty, part)
-                } else {
-                    part
-                };
-                let part = if size > 8 {
-                    self.b.ins().bswap(part)
-                } else {
-                    part
-                };
+        value
+    }
+
+    /// Writes a word `at` bytes behind `address`.
+    fn put_word(&mut self, address: Value, at: usize, word: &Word) {
+        let value = self.word(word);
+        let (mut at, mut done) = (at as i32, 0);
+        for ty in [types::I64, types::I32, types::I16, types::I8] {
+            let size = ty.bits() as i32;
+            if i32::from(word.bytes) * 8 - done >= size {
+                let mut part = self.b.ins().ushr_imm(value, i64::from(64 - done - size));
+                if ty != types::I64 {
+                    part = self.b.ins().ireduce(ty, part);
+                }
+                if ty != types::I8 {
+                    part = self.b.ins().bswap(part);
+                }
                 self.b.ins().store(unaligned(), part, address, at);
-                at += (size / 8) as i32;
+                (at, done) = (at + size / 8, done + size);
             }
         }
     }

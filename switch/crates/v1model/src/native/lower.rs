@@ -9,23 +9,21 @@ use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{self, types, InstBuilder, MemFlags, Value};
 use cranelift_frontend::FunctionBuilder;
 
-use super::calls::Callee;
+use super::calls::{self, Callee};
 use super::context::Context;
 use super::flow::{BlockCopy, MORE_COPIES};
-use super::slots::SlotSet;
-use super::values::{Known, State};
 use super::Native;
 use crate::bits::low_mask;
 use crate::compile::code::Op;
 use crate::compile::layout::Slot;
-use crate::compile::touch::{touches, Touch, Visit};
+use crate::compile::touch::{touches, SlotSet, Touch, Visit};
 use crate::exec::{Machine, Scratch};
 use crate::packet::Packet;
 use crate::pipeline::Std;
 
 /// What a function returns when the code ran its course, and when it went round too often.
-pub(super) const DONE: i64 = 0;
-pub(super) const TIMED_OUT: i64 = 1;
+pub(super) const DONE: u64 = 0;
+pub(crate) const TIMED_OUT: u64 = 1;
 
 /// Plain memory that is there and aligned.
 pub(super) fn trusted() -> MemFlags {
@@ -35,6 +33,88 @@ pub(super) fn trusted() -> MemFlags {
 /// Bytes of a frame: at any address.
 pub(super) fn unaligned() -> MemFlags {
     MemFlags::new().with_notrap()
+}
+
+/// Where the value of a slot is to be had.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Known {
+    /// In memory only.
+    No,
+    Const(u64),
+    Value(Value),
+    /// In the memory of a table's entry: `offset` bytes behind an address.
+    Argument {
+        entry: Value,
+        offset: i32,
+    },
+}
+
+/// One slot.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Place {
+    pub known: Known,
+    /// Memory has an older value.
+    pub dirty: bool,
+}
+
+const UNKNOWN: Place = Place {
+    known: Known::No,
+    dirty: false,
+};
+
+/// All slots, and those of `Native` behind them.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub places: Vec<Place>,
+    /// Slots that are dirty, perhaps with others and twice.
+    pub dirty: Vec<u32>,
+    /// Bytes of the frame that are known to be there.
+    pub checked: u64,
+}
+
+impl State {
+    /// Nothing is known.
+    pub fn new(slots: usize) -> State {
+        State {
+            places: vec![UNKNOWN; slots],
+            dirty: Vec::new(),
+            checked: 0,
+        }
+    }
+
+    /// A slot gets another value, which memory does not have.
+    pub fn set(&mut self, slot: usize, known: Known) {
+        if !self.places[slot].dirty {
+            self.dirty.push(slot as u32);
+        }
+        self.places[slot] = Place { known, dirty: true };
+    }
+
+    /// Memory has the only value of a slot.
+    pub fn forget(&mut self, slot: usize) {
+        self.places[slot] = UNKNOWN;
+    }
+
+    /// What holds here and in `other`; what only one of them has in memory is in neither.
+    pub fn meet(&mut self, other: &State) {
+        for (place, other) in self.places.iter_mut().zip(&other.places) {
+            if *place != *other || place.dirty {
+                *place = UNKNOWN;
+            }
+        }
+        self.dirty.clear();
+        self.checked = self.checked.min(other.checked);
+    }
+
+    /// What is not in memory is gone.
+    pub fn drop_dirty(&mut self) {
+        for slot in self.dirty.drain(..) {
+            let place = &mut self.places[slot as usize];
+            if place.dirty {
+                *place = UNKNOWN;
+            }
+        }
+    }
 }
 
 pub(super) struct Lower<'l, 'f> {
@@ -95,10 +175,10 @@ impl<'l, 'f> Lower<'l, 'f> {
 
     /// The value of a slot: a constant or in a register.
     pub fn known(&mut self, slot: Slot) -> Known {
+        let slot = usize::from(slot);
         if let Some(constant) = self.native.constant(slot) {
             return Known::Const(constant);
         }
-        let slot = usize::from(slot);
         let place = self.state.places[slot];
         let value = match place.known {
             Known::Const(_) | Known::Value(_) => return place.known,
@@ -131,11 +211,16 @@ impl<'l, 'f> Lower<'l, 'f> {
     /// A slot gets a value, which is cut to `w` bits.
     pub fn set(&mut self, slot: Slot, value: Value, w: u8) {
         let value = self.cut(value, w);
-        self.state.set(usize::from(slot), Known::Value(value));
+        self.put(slot.into(), Known::Value(value));
     }
 
-    pub fn set_const(&mut self, slot: Slot, value: u64) {
-        self.state.set(usize::from(slot), Known::Const(value));
+    /// A slot gets a value.
+    ///
+    /// # Panics
+    /// Where that is no slot, or a constant's: a mistake of the compiler.
+    pub fn put(&mut self, slot: usize, known: Known) {
+        self.native.assert_changes(slot);
+        self.state.set(slot, known);
     }
 
     /// The low `w` bits.
@@ -261,20 +346,20 @@ impl<'l, 'f> Lower<'l, 'f> {
     // Ends.
 
     /// Ends the code: what counts is in memory already.
-    pub fn finish(&mut self, result: i64) {
+    pub fn finish(&mut self, result: u64) {
         match self.tail {
             Some(tail) if result == DONE => {
                 self.b.ins().jump(tail, &[]);
             }
             _ => {
-                let result = self.b.ins().iconst(types::I64, result);
+                let result = self.number(result);
                 self.b.ins().return_(&[result]);
             }
         }
     }
 
     /// Leaves the code unless `holds`, after `before`.
-    pub fn leave_unless(&mut self, holds: Value, result: i64, before: impl FnOnce(&mut Self)) {
+    pub fn leave_unless(&mut self, holds: Value, result: u64, before: impl FnOnce(&mut Self)) {
         let (on, out) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(out);
         self.b.ins().brif(holds, on, &[], out, &[]);
@@ -317,13 +402,6 @@ impl<'l, 'f> Lower<'l, 'f> {
             return;
         }
         match *op {
-            Op::MoveWide { d, a, limbs } => {
-                // The source may overlap what is written.
-                let values: Vec<Known> = (0..limbs).map(|i| self.known(a + i)).collect();
-                for (i, value) in values.into_iter().enumerate() {
-                    self.state.set(usize::from(d) + i, value);
-                }
-            }
             Op::Exit => self.state.set(self.native.exited(), Known::Const(1)),
             Op::CheckExit => match self.state.places[self.native.exited()].known {
                 Known::Const(_) => {
@@ -364,7 +442,7 @@ impl<'l, 'f> Lower<'l, 'f> {
             |f| touches(program, &op, f),
             |lower| {
                 let index = lower.number(index);
-                lower.call(Callee::Interpret, &[index])[0]
+                lower.call(calls::interpret(), &[index])[0]
             },
         )
     }
@@ -389,9 +467,10 @@ impl<'l, 'f> Lower<'l, 'f> {
         });
         self.flush(|slot| slot >= slots || read.contains(slot));
         let result = f(self);
-        (0..slots)
-            .filter(|slot| written.contains(*slot))
-            .for_each(|slot| self.state.forget(slot));
+        for slot in (0..slots).filter(|slot| written.contains(*slot)) {
+            self.native.assert_changes(slot);
+            self.state.forget(slot);
+        }
         result
     }
 
@@ -399,7 +478,7 @@ impl<'l, 'f> Lower<'l, 'f> {
     pub fn call(&mut self, callee: Callee, args: &[Value]) -> Vec<Value> {
         let signature = callee.signature(self.native.call_conv);
         let signature = self.b.import_signature(signature);
-        let address = self.b.ins().iconst(types::I64, callee.address() as i64);
+        let address = self.b.ins().iconst(types::I64, callee.address as i64);
         let mut all = vec![self.context];
         all.extend(args);
         let call = self.b.ins().call_indirect(signature, address, &all);
@@ -419,7 +498,7 @@ impl<'l, 'f> Lower<'l, 'f> {
             self.panicked = Some(out);
             self.b.set_cold_block(out);
             self.b.switch_to_block(out);
-            let done = self.b.ins().iconst(types::I64, DONE);
+            let done = self.number(DONE);
             self.b.ins().return_(&[done]);
         }
         self.b.switch_to_block(on);

@@ -4,19 +4,15 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `blocks` | the blocks from one start on, in order |
-//! | `values` | what is known of slots at a place |
 //! | `flow` | blocks in order: copies of them, and how one leads to the next |
 //! | `lower` | a block's operations to a function: values, memory, calls |
 //! | `arithmetic`, `parser`, `state`, `frames` | operations to instructions |
-//! | `sum` | Internet checksums as sums of words |
 //! | `calls` | functions of ours that the code calls |
 //! | `context` | what these share with the code |
 //!
 //! What is not translated, the interpreter does on the packet's slots in memory, an operation at a time.
 
 mod arithmetic;
-mod blocks;
 mod calls;
 mod context;
 mod flow;
@@ -24,8 +20,6 @@ mod frames;
 mod lower;
 mod parser;
 mod state;
-mod sum;
-mod values;
 
 use std::mem::ManuallyDrop;
 use std::ops::Range;
@@ -41,13 +35,14 @@ use cranelift_module::{default_libcall_names, FuncId, Linkage, Module};
 use self::calls::Callee;
 use self::context::{run, Code};
 use self::lower::{Lower, Pseudo};
+
+pub(crate) use self::frames::EMITTED;
+pub(crate) use self::lower::TIMED_OUT;
 use crate::compile::code::{Op, Program};
 use crate::compile::flow::Exit;
-use crate::compile::layout::Slot;
 use crate::compile::optimise::dead::live_throughout;
-use crate::compile::optimise::slots::{self, SlotSet};
 use crate::compile::optimise::Optimised;
-use crate::compile::touch::{touches, Touch};
+use crate::compile::touch::{touches, SlotSet, Touch};
 use crate::exec::{Machine, STEPS_MAX};
 use crate::packet::Packet;
 use crate::schema::Schema;
@@ -58,17 +53,12 @@ const MOST_OPS: usize = 30_000;
 
 /// The machine code of a program.
 pub(crate) struct Compiled {
-    /// The program around it.
-    pub program: Program,
+    /// Operations that it has the interpreter do, for `Program::fallback`.
+    pub fallback: Vec<Op>,
     /// See `Optimised::resets`.
     pub resets: Vec<(usize, usize)>,
-    /// Parser, and verification of checksums.
-    parse: Code,
-    warm: Code,
-    ingress: Code,
-    egress: Code,
-    /// Update of checksums, deparser, headers where they were in the frame.
-    deparse: Code,
+    /// By `Part`.
+    codes: [Code; 5],
     /// Slots of a packet.
     slots: usize,
     /// Tables that `warm` is for; none where packets may not be parsed ahead.
@@ -94,11 +84,29 @@ impl Drop for Memory {
     }
 }
 
+/// What is one function.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Part {
+    /// Parser and verification of checksums; `TIMED_OUT` when the parser did not come to its end, and nothing is verified.
+    Parse,
+    /// Has the entries that ingress will find in large tables come into the cache, some time after `Parse`, which has their
+    /// places in the index come.
+    Warm,
+    Ingress,
+    Egress,
+    /// Update of checksums, deparser; `EMITTED` when the headers are written where they were in the frame.
+    Deparse,
+}
+
 impl Compiled {
-    /// Runs the parser and the verification of checksums; false when the parser did not come to its end, and nothing is verified.
-    #[inline]
-    pub fn parse(&self, machine: &mut Machine<'_>, packet: &mut Packet) -> bool {
-        self.execute(self.parse, machine, packet) != lower::TIMED_OUT as u64
+    /// Runs a part; what its code returns.
+    #[inline(always)]
+    pub fn run(&self, part: Part, machine: &mut Machine<'_>, packet: &mut Packet) -> u64 {
+        machine.scratch.steps_left = STEPS_MAX;
+        let result = run(self.codes[part as usize], self.slots, machine, packet);
+        machine.fx.timed_out |= result == TIMED_OUT;
+        machine.sample_digests(packet);
+        result
     }
 
     /// Ingress looks into tables that are large.
@@ -106,39 +114,6 @@ impl Compiled {
     pub fn warms(&self, tables: &[Table]) -> bool {
         let mut warmed = self.warmed.iter();
         warmed.any(|&table| tables[usize::from(table)].is_large())
-    }
-
-    /// Has the entries that ingress will find in large tables come into the cache, some time after `parse`, which has their
-    /// places in the index come.
-    pub fn warm(&self, machine: &mut Machine<'_>, packet: &mut Packet) {
-        run(self.warm, self.slots, machine, packet);
-    }
-
-    #[inline]
-    pub fn ingress(&self, machine: &mut Machine<'_>, packet: &mut Packet) {
-        self.execute(self.ingress, machine, packet);
-    }
-
-    #[inline]
-    pub fn egress(&self, machine: &mut Machine<'_>, packet: &mut Packet) {
-        self.execute(self.egress, machine, packet);
-    }
-
-    /// Runs the deparser; true when the headers are written.
-    #[inline]
-    pub fn deparse(&self, machine: &mut Machine<'_>, packet: &mut Packet) -> bool {
-        self.execute(self.deparse, machine, packet) == frames::EMITTED as u64
-    }
-
-    #[inline]
-    fn execute(&self, code: Code, machine: &mut Machine<'_>, packet: &mut Packet) -> u64 {
-        machine.scratch.steps_left = STEPS_MAX;
-        let result = run(code, self.slots, machine, packet);
-        if result == lower::TIMED_OUT as u64 {
-            machine.fx.timed_out = true;
-        }
-        machine.sample_digests(packet);
-        result
     }
 }
 
@@ -191,9 +166,14 @@ impl Native<'_> {
     }
 
     /// The value of a constant's slot.
-    fn constant(&self, slot: Slot) -> Option<u64> {
-        let value = self.program.template[usize::from(slot)];
+    fn constant(&self, slot: usize) -> Option<u64> {
+        // Constants are all that is not 0 in a fresh packet, and the 0 in front.
+        let value = self.program.template[slot];
         (slot == 0 || value != 0).then_some(value)
+    }
+
+    fn assert_changes(&self, slot: usize) {
+        assert!(self.constant(slot).is_none(), "slot {slot} is a constant");
     }
 
     /// The largest value that a slot has.
@@ -248,12 +228,12 @@ impl Native<'_> {
         tables.dedup();
         tables.retain(|&table| {
             let code = &self.program.tables[usize::from(table)];
-            let mut slots = code.key_slots.iter();
+            let mut slots = code.key.iter();
             self.schema.tables[usize::from(table)].max_size as usize >= LARGE
                 && code.profile.is_none()
                 && code.meter.is_none()
                 && self.packing(table).is_some()
-                && slots.all(|&slot| !written.contains(slot.into()))
+                && slots.all(|&(slot, _)| !written.contains(slot.into()))
         });
         tables
     }
@@ -279,8 +259,8 @@ pub(crate) enum NotCompiled {
     TooLarge(usize),
     #[error("the program is not in the form that is compiled")]
     Form,
-    #[error("a fault in the compiler: {0}")]
-    Wrong(String),
+    #[error("a fault in the compiler: the code comes back without a step")]
+    Endless,
     #[error("this processor is not known: {0}")]
     Processor(String),
     #[error("{0}")]
@@ -300,7 +280,7 @@ impl NotCompiled {
 
 /// Compiles a program.
 pub(crate) fn compile(optimised: Optimised, schema: &Schema) -> Result<Compiled, NotCompiled> {
-    optimised.check(schema).map_err(NotCompiled::Wrong)?;
+    optimised.flow.check_end()?;
     let mut memory = Memory(ManuallyDrop::new(module()?));
     let module = &mut *memory.0;
     let program = &optimised.effects.program;
@@ -317,16 +297,15 @@ pub(crate) fn compile(optimised: Optimised, schema: &Schema) -> Result<Compiled,
     if !native.parser_has_state() {
         native.warm = native.warm_tables();
     }
-    let mut ids = Vec::new();
-    for part in [
+    let [parse, warm, ingress, egress, deparse] = [
         Part::Parse,
         Part::Warm,
         Part::Ingress,
         Part::Egress,
         Part::Deparse,
-    ] {
-        ids.push(function(module, &mut native, part)?);
-    }
+    ]
+    .map(|part| function(module, &mut native, part));
+    let ids = [parse?, warm?, ingress?, egress?, deparse?];
     let (alone, warmed) = (native.alone, native.warm);
     let finalized = module.finalize_definitions();
     finalized.map_err(|error| NotCompiled::Code(error.to_string()))?;
@@ -335,36 +314,16 @@ pub(crate) fn compile(optimised: Optimised, schema: &Schema) -> Result<Compiled,
         // SAFETY: the function was compiled with this signature.
         unsafe { std::mem::transmute::<*const u8, Code>(address) }
     };
-    let [parse, warm, ingress, egress, deparse] = [0, 1, 2, 3, 4].map(|i| code(ids[i]));
+    let codes = ids.map(code);
     let slots = program.template.len();
-    let Optimised {
-        effects, resets, ..
-    } = optimised;
-    let program = Program {
-        fallback: alone,
-        ..effects.program
-    };
     Ok(Compiled {
-        program,
-        resets,
-        parse,
-        warm,
-        ingress,
-        egress,
-        deparse,
+        fallback: alone,
+        resets: optimised.resets,
+        codes,
         slots,
         warmed: warmed.into(),
         _memory: memory,
     })
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Part {
-    Parse,
-    Warm,
-    Ingress,
-    Egress,
-    Deparse,
 }
 
 fn module() -> Result<JITModule, NotCompiled> {
@@ -424,7 +383,7 @@ impl Lower<'_, '_> {
         match part {
             Part::Warm => {
                 let warm = self.native.warm.clone();
-                self.warm(&warm, Callee::WarmEntry);
+                self.warm(&warm, calls::WARM_ENTRY);
                 self.finish(lower::DONE);
             }
             Part::Ingress => self.code(roots[1]),
@@ -433,16 +392,16 @@ impl Lower<'_, '_> {
                 // `Pipeline::parse` begins at the frame's start.
                 let (parsed, extracted) = (self.native.parsed(), self.native.extracted());
                 for place in [parsed, extracted] {
-                    self.state.places[place].known = values::Known::Const(0);
+                    self.state.places[place].known = lower::Known::Const(0);
                 }
                 let tail = self.b.create_block();
                 self.tail = Some(tail);
                 self.code(roots[0]);
                 self.b.switch_to_block(tail);
                 self.tail = None;
-                self.state = values::State::new(self.native.places());
+                self.state = lower::State::new(self.native.places());
                 let warm = self.native.warm.clone();
-                self.warm(&warm, Callee::WarmIndex);
+                self.warm(&warm, calls::WARM_INDEX);
                 self.code(roots[4]);
             }
             Part::Deparse => {
@@ -450,7 +409,7 @@ impl Lower<'_, '_> {
                 self.tail = Some(tail);
                 self.code(roots[3]);
                 self.b.switch_to_block(tail);
-                self.state = values::State::new(self.native.places());
+                self.state = lower::State::new(self.native.places());
                 self.emit();
             }
         }

@@ -6,14 +6,12 @@ use std::mem::offset_of;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{types, InstBuilder, Value};
 
-use super::calls::Callee;
+use super::calls;
 use super::context::Context;
-use super::lower::{unaligned, Lower, DONE};
-use super::values::Known;
+use super::lower::{unaligned, Known, Lower, DONE};
 use crate::bits::low_mask;
 use crate::compile::code::{Case, Op, NOT_EMITTED};
-use crate::compile::io::limbs;
-use crate::compile::layout::Slot;
+use crate::compile::layout::{slot_limbs, Slot};
 use crate::packet::{Packet, OUT_OF_ORDER};
 
 /// A case's test, made where it is asked.
@@ -100,43 +98,30 @@ impl<'l, 'f> Lower<'l, 'f> {
 
     /// `width` bits from bit `skip` (0 to 7) of byte `byte` on, behind an address; `skip + width` ≤ 64.
     fn field(&mut self, base: Value, byte: i32, skip: u32, width: u32) -> Value {
-        let flags = unaligned();
-        let value = match (skip, width) {
-            (0, 8) => self.b.ins().uload8(types::I64, flags, base, byte),
-            _ if skip + width <= 8 => {
-                let value = self.b.ins().uload8(types::I64, flags, base, byte);
-                let value = match 8 - skip - width {
-                    0 => value,
-                    down => self.b.ins().ushr_imm(value, i64::from(down)),
-                };
-                match skip {
-                    0 => value,
-                    _ => self.b.ins().band_imm(value, low_mask(width) as i64),
-                }
-            }
-            (0, 16) => {
-                let value = self.b.ins().load(types::I16, flags, base, byte);
-                let value = self.b.ins().bswap(value);
-                self.b.ins().uextend(types::I64, value)
-            }
-            (0, 32) => {
-                let value = self.b.ins().load(types::I32, flags, base, byte);
-                let value = self.b.ins().bswap(value);
-                self.b.ins().uextend(types::I64, value)
-            }
+        let ty = match skip + width {
+            ..=8 => types::I8,
+            9..=16 => types::I16,
+            17..=32 => types::I32,
+            _ => types::I64,
+        };
+        let mut value = match ty {
+            // The load extends it.
+            types::I8 => self.b.ins().uload8(types::I64, unaligned(), base, byte),
             _ => {
-                let value = self.b.ins().load(types::I64, flags, base, byte);
-                let value = self.b.ins().bswap(value);
-                let value = match skip {
-                    0 => value,
-                    _ => self.b.ins().ishl_imm(value, i64::from(skip)),
-                };
-                match 64 - width {
-                    0 => value,
-                    down => self.b.ins().ushr_imm(value, i64::from(down)),
-                }
+                let value = self.b.ins().load(ty, unaligned(), base, byte);
+                self.b.ins().bswap(value)
             }
         };
+        if ty == types::I16 || ty == types::I32 {
+            value = self.b.ins().uextend(types::I64, value);
+        }
+        if ty.bits() > skip + width {
+            let down = ty.bits() - skip - width;
+            value = self.b.ins().ushr_imm(value, i64::from(down));
+        }
+        if skip > 0 {
+            value = self.b.ins().band_imm(value, low_mask(width) as i64);
+        }
         self.set_bound(value, low_mask(width));
         value
     }
@@ -145,31 +130,36 @@ impl<'l, 'f> Lower<'l, 'f> {
     fn extract(&mut self, element: usize) -> bool {
         let program = self.native.program;
         let (element, place) = (&program.elements[element], program.places[element]);
-        let io = &program.headers[usize::from(element.header)];
-        let limbs = || io.head.iter().flat_map(limbs);
-        if limbs().any(|(_, bit, width)| bit % 8 + width > 64) {
+        let ty = &program.headers[usize::from(element.header)];
+        let (mut bit, mut limbs) = (0, Vec::new());
+        for (first, width) in ty.widths(element.base.into(), 0) {
+            for (slot, width) in slot_limbs(first as Slot, width) {
+                limbs.push((usize::from(slot), bit, width));
+                bit += width;
+            }
+        }
+        if limbs.iter().any(|(_, bit, width)| bit % 8 + width > 64) {
             return false;
         }
-        self.need(io.fixed_bytes.into());
+        self.need(ty.fixed_bytes().into());
         let (address, at) = self.unparsed();
         let base = usize::from(element.base);
-        for (offset, bit, width) in limbs() {
+        for (slot, bit, width) in limbs {
             let byte = (bit / 8) as i32 + at.unwrap_or(0) as i32;
             let value = self.field(address, byte, bit % 8, width);
-            let slot = base + usize::from(offset);
-            self.state.set(slot, Known::Value(value));
+            self.put(slot, Known::Value(value));
         }
-        self.state.set(base, Known::Const(1));
+        self.put(base, Known::Const(1));
         for &sibling in &element.siblings {
             let slot = (base as i64 + i64::from(sibling)) as usize;
-            self.state.set(slot, Known::Const(0));
+            self.put(slot, Known::Const(0));
         }
         let (parsed, extracted) = (self.native.parsed(), self.native.extracted());
         let now_parsed = match at {
-            Some(at) => Known::Const(at + u64::from(io.fixed_bytes)),
+            Some(at) => Known::Const(at + u64::from(ty.fixed_bytes())),
             None => {
                 let before = self.parsed();
-                Known::Value(self.b.ins().iadd_imm(before, i64::from(io.fixed_bytes)))
+                Known::Value(self.b.ins().iadd_imm(before, i64::from(ty.fixed_bytes())))
             }
         };
         self.state.set(parsed, now_parsed);
@@ -209,7 +199,7 @@ impl<'l, 'f> Lower<'l, 'f> {
         let (address, at) = self.unparsed();
         let byte = (offset / 8) as i32 + at.unwrap_or(0) as i32;
         let value = self.field(address, byte, offset % 8, width);
-        self.state.set(d, Known::Value(value));
+        self.put(d, Known::Value(value));
     }
 
     /// The tests of a select's cases in order.
@@ -219,7 +209,7 @@ impl<'l, 'f> Lower<'l, 'f> {
         if select.cases.iter().any(is_set) {
             self.flush(|_| true);
             let number = self.number(index as u64);
-            let found = self.call(Callee::Select, &[number])[0];
+            let found = self.call(calls::select(), &[number])[0];
             let test = |case| -> CaseTest<'l, 'f> {
                 Box::new(move |l| l.b.ins().icmp_imm(IntCC::Equal, found, case))
             };

@@ -6,16 +6,13 @@ use std::mem::{offset_of, size_of};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{types, BlockArg, InstBuilder, StackSlotData, StackSlotKind, Value};
 
-use super::calls::Callee;
+use super::calls::{self, ByWords};
 use super::context::Context;
-use super::lower::{trusted, Lower};
-use super::slots::SlotSet;
-use super::sum::WordSum;
-use super::values::Known;
+use super::lower::{trusted, Known, Lower};
 use crate::bits::{limbs_for, low_mask};
-use crate::compile::code::Op;
+use crate::compile::code::{Op, WordRun};
 use crate::compile::layout::Slot;
-use crate::compile::touch::{inputs, lookup, Visit};
+use crate::compile::touch::{inputs, lookup, SlotSet, Visit};
 use crate::externs::register::NARROW_BITS;
 use crate::externs::{Cells, Counters, Registers};
 use crate::schema::MatchKind;
@@ -30,10 +27,15 @@ impl Lower<'_, '_> {
                 register,
                 index,
                 d,
+                limbs: 1,
                 w,
-                ..
-            } => self.register_read(register, index, d, w),
-            Op::RegisterWrite { register, index, a } => self.register_write(register, index, a),
+            } => self.register_read(register, index, d, w as u8),
+            Op::RegisterWrite {
+                register,
+                index,
+                a,
+                limbs: 1,
+            } => self.register_write(register, index, a),
             Op::Count { counter, index } => {
                 self.count(counter, index);
                 true
@@ -60,7 +62,7 @@ impl Lower<'_, '_> {
         });
         self.flush(|slot| slot >= slots || read.contains(slot));
         let number = self.number(index as u64);
-        self.call(Callee::Calculate, &[number])[0]
+        self.call(calls::calculate(), &[number])[0]
     }
 
     /// Does `f` with the address of the cell at `index` of `cells`, where there is one; the result is that of `f`, or
@@ -146,7 +148,7 @@ impl Lower<'_, '_> {
             Some(lower.cut(value, w))
         });
         let value = value.expect("reading has a result");
-        self.state.set(usize::from(d), Known::Value(value));
+        self.put(d.into(), Known::Value(value));
         true
     }
 
@@ -197,20 +199,20 @@ impl Lower<'_, '_> {
         if code.profile.is_some() || code.meter.is_some() {
             let program = self.native.program;
             let touched = |f: &mut Visit| lookup(program, &program.tables[usize::from(table)], f);
-            let code = self.with_memory(touched, |l| l.call(Callee::Apply, &[number])[0]);
+            let code = self.with_memory(touched, |l| l.call(calls::apply(), &[number])[0]);
             return (None, code);
         }
         if let Some(words) = self.packed_key(table) {
             let mut args = vec![number];
             args.extend(&words);
-            let found = self.call(Callee::FindPacked(words.len() as u8), &args);
+            let found = self.call(calls::FIND[words.len() - 1](), &args);
             return (Some(found[0]), found[1]);
         }
         let limbs = self.key(table);
         let keys = &self.native.schema.tables[usize::from(table)].keys;
         if let ([key], [limb]) = (&keys[..], &limbs[..]) {
             if key.kind == MatchKind::Lpm {
-                let found = self.call(Callee::FindPrefix, &[number, *limb]);
+                let found = self.call(calls::find_prefix(), &[number, *limb]);
                 return (Some(found[0]), found[1]);
             }
         }
@@ -221,7 +223,7 @@ impl Lower<'_, '_> {
         }
         let key = self.b.ins().stack_addr(types::I64, place, 0);
         let limbs = self.number(limbs.len() as u64);
-        let found = self.call(Callee::Find, &[number, key, limbs]);
+        let found = self.call(calls::find(), &[number, key, limbs]);
         (Some(found[0]), found[1])
     }
 
@@ -229,13 +231,11 @@ impl Lower<'_, '_> {
     fn key(&mut self, table: u16) -> Vec<Value> {
         let code = &self.native.program.tables[usize::from(table)];
         let mut limbs = Vec::new();
-        for (i, &slot) in code.key_slots.iter().enumerate() {
+        for &(slot, mask) in &code.key {
             let value = self.value(slot);
-            limbs.push(match &code.masks {
-                Some(masks) if self.bound(value) & !masks[i] != 0 => {
-                    self.b.ins().band_imm(value, masks[i] as i64)
-                }
-                _ => value,
+            limbs.push(match self.bound(value) & !mask {
+                0 => value,
+                _ => self.b.ins().band_imm(value, mask as i64),
             });
         }
         limbs
@@ -264,7 +264,7 @@ impl Lower<'_, '_> {
     }
 
     /// Has what lookups in large tables will read come into the cache: `callee` for each that has many entries.
-    pub fn warm(&mut self, tables: &[u16], callee: fn(u8) -> Callee) {
+    pub fn warm(&mut self, tables: &[u16], callee: ByWords) {
         for &table in tables {
             let (warm, on) = (self.b.create_block(), self.b.create_block());
             let tables = self.first_of(offset_of!(State, tables) + Cells::<Table>::FIRST);
@@ -279,7 +279,7 @@ impl Lower<'_, '_> {
             let state = self.state.clone();
             let mut args = vec![self.number(table.into())];
             args.extend(self.packed_key(table).unwrap_or_default());
-            self.call(callee(args.len() as u8 - 1), &args);
+            self.call(callee[args.len() - 2](), &args);
             // What was found on the way holds there only.
             self.state = state;
             self.b.ins().jump(on, &[]);
@@ -311,52 +311,53 @@ impl Lower<'_, '_> {
         let place = self.b.create_sized_stack_slot(data);
         let mut at = 0;
         for word in present {
-            let mut value = self.number(word.constant);
-            for &(slot, shift) in &word.fields {
-                let part = self.value(slot);
-                let part = match shift {
-                    0.. => self.b.ins().ishl_imm(part, i64::from(shift)),
-                    _ => self.b.ins().ushr_imm(part, -i64::from(shift)),
-                };
-                value = self.b.ins().bor(value, part);
-            }
+            assert!(word.bytes <= 8);
+            let value = self.word(word);
             let value = self.b.ins().bswap(value);
             self.b.ins().stack_store(value, place, at);
             at += i32::from(word.bytes);
         }
         let first = self.b.ins().stack_addr(types::I64, place, 0);
         let (number, length) = (self.number(index as u64), self.number(at as u64));
-        Some(self.call(Callee::Hash, &[number, first, length])[0])
+        Some(self.call(calls::hash(), &[number, first, length])[0])
     }
 
-    /// An Internet checksum of fields, and of the payload behind them; None for other calculations.
+    /// An Internet checksum of fields, and of the payload behind them; None for other calculations. Its input is never written
+    /// down: one's complement sums do not mind in which order and in how large words they are added, so each field is added where
+    /// it lies in its 64-bit word, and fields across two words are rotated (2^64 is 1 modulo 2^64 - 1).
     fn word_sum(&mut self, index: usize) -> Option<Value> {
         let calculation = &self.native.program.calculations[index];
+        let runs = calculation.words.as_ref()?;
+        // Behind an odd number of bytes, where a field lies depends on validity.
+        let is_even = |run: &WordRun| run.words.iter().all(|word| word.bytes % 2 == 0);
         let is_sum = matches!(calculation.algorithm.as_str(), "csum16" | "cksum16");
-        let sum = WordSum::from_calculation(calculation).filter(|_| is_sum)?;
+        if !is_sum || !runs.iter().all(is_even) {
+            return None;
+        }
         let mut total = self.number(0);
-        if sum.payload {
+        if calculation.payload {
             let slots = self.native.program.template.len();
             self.flush(|slot| slot >= slots);
-            total = self.call(Callee::PayloadSum, &[])[0];
+            total = self.call(calls::payload_sum(), &[])[0];
         }
-        let mut fields = sum.fields.as_slice();
-        for &(valid, constant, count) in &sum.runs {
-            let (run, rest) = fields.split_at(count);
-            fields = rest;
+        for run in runs {
+            let constants = run.words.iter().map(|word| u128::from(word.constant));
             // Modulo 2^16 - 1; only zero itself becomes zero.
-            let constant = constant.checked_sub(1).map_or(0, |c| c % 0xffff + 1);
-            let mut part = self.number(constant);
-            for &(slot, rotation) in run {
-                let value = self.value(slot);
-                let rotated = self.rotated(value, rotation % 16);
-                part = self.b.ins().iadd(part, rotated);
+            let constant = constants.sum::<u128>().checked_sub(1);
+            let mut part = self.number(constant.map_or(0, |c| (c % 0xffff) as u64 + 1));
+            for &(slot, shift) in run.words.iter().flat_map(|word| &word.fields) {
+                // A field across two words is added whole where it ends.
+                if let Ok(rotation) = u32::try_from(shift) {
+                    let value = self.value(slot);
+                    let rotated = self.rotated(value, rotation % 16);
+                    part = self.b.ins().iadd(part, rotated);
+                }
             }
-            part = match self.known(valid) {
+            part = match self.known(run.valid) {
                 Known::Const(0) => continue,
                 Known::Const(_) => part,
                 _ => {
-                    let (valid, zero) = (self.value(valid), self.number(0));
+                    let (valid, zero) = (self.value(run.valid), self.number(0));
                     self.b.ins().select(valid, part, zero)
                 }
             };

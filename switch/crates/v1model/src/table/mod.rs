@@ -32,7 +32,7 @@ mod value_set;
 
 pub(crate) use call::{check_call, ActionWord};
 pub(crate) use exact::{packing, Place};
-pub(crate) use key::show as show_key;
+pub(crate) use key::{push_prefix, show as show_key};
 pub use key::{AsKey, Key};
 pub(crate) use lookup::Touched;
 pub use lookup::{Lookup, Target};

@@ -8,12 +8,10 @@
 //! |---|---|
 //! | `mod` | `Tracer` |
 //! | `steps` | what is shown |
-//! | `record` | from what the interpreter sees to steps |
-//! | `undo` | what a packet changed, put back |
+//! | `record` | from what the interpreter sees to steps; what a packet changed, put back |
 
 mod record;
 mod steps;
-mod undo;
 
 pub use steps::{Change, Extracted, Kind, Line, Place, Source, Step, Use, Value};
 
@@ -21,12 +19,10 @@ pub(crate) use record::Recorder;
 
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 
-use crate::compile::code::Program;
-use crate::compile::layout::Slot;
+use crate::compile::code::{Op, Program};
 use crate::compile::notes::Note;
 use crate::error::LoadError;
 use crate::pipeline::Pipeline;
-use crate::schema::DigestId;
 use crate::state::State;
 
 /// Who looks on while the interpreter works; `()` sees nothing, at no cost.
@@ -37,8 +33,8 @@ pub(crate) trait Observer {
     fn settle(&mut self, _slots: &[u64]) {}
     /// A note of the program.
     fn note(&mut self, _scene: Scene<'_>, _note: &Note) {}
-    /// An operation is about to use this.
-    fn uses(&mut self, _scene: Scene<'_>, _used: Used<'_>) {}
+    /// This operation is next.
+    fn before(&mut self, _scene: Scene<'_>, _op: &Op) {}
 }
 
 impl Observer for () {}
@@ -49,20 +45,6 @@ pub(crate) struct Scene<'s> {
     pub program: &'s Program,
     pub state: &'s State,
     pub slots: &'s [u64],
-}
-
-/// What an operation uses; arrays by their number, with an index.
-pub(crate) enum Used<'u> {
-    Counter(u16, u64),
-    /// The colour goes to this slot.
-    Meter(u16, u64, Slot),
-    RegisterRead(u16, u64),
-    RegisterWrite(u16, u64, &'u [u64]),
-    Calculation(u16),
-    Random,
-    Digest(DigestId),
-    /// What needs no more words.
-    Plain(Use),
 }
 
 /// Steps that one control shows at most; those beyond are counted.

@@ -5,13 +5,16 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use super::steps::{Change, Extracted, Kind, Line, Step, Use, Value};
-use super::undo::{undo, Undo};
-use super::{Observer, Scene, Used, STEPS_MAX};
+use super::{Observer, Scene, STEPS_MAX};
 use crate::bits::limbs_for;
-use crate::compile::layout::Layout;
+use crate::compile::code::Op;
+use crate::compile::layout::{Layout, Slot};
 use crate::compile::notes::{Note, Spot};
+use crate::compile::touch::run;
+use crate::externs::{Hash, Meter, Random};
 use crate::schema::Schema;
 use crate::state::State;
+use crate::table::Touched;
 
 /// A field as it is shown.
 struct Shown {
@@ -29,6 +32,33 @@ struct ShownHeader {
     valid: usize,
     /// Its fields in `Recorder::fields`.
     fields: std::ops::Range<usize>,
+}
+
+/// One thing as it was before.
+enum Undo {
+    Counter(usize, u64, (u64, u64)),
+    Meter(usize, u64, Meter),
+    Register(usize, u64, Vec<u64>),
+    Table(usize, Touched),
+    Hash(usize, Box<Hash>),
+    Random(Random),
+}
+
+impl Undo {
+    fn apply(self, state: &mut State) {
+        match self {
+            Undo::Counter(counter, index, (packets, bytes)) => {
+                state.counters[counter].set(index, packets, bytes);
+            }
+            Undo::Meter(meter, index, cell) => state.meters[meter].put(index, cell),
+            Undo::Register(register, index, limbs) => {
+                state.registers[register].write(index, &limbs);
+            }
+            Undo::Table(table, before) => state.tables[table].untouch(&before),
+            Undo::Hash(calculation, hash) => state.hashes[calculation] = *hash,
+            Undo::Random(random) => state.random = random,
+        }
+    }
 }
 
 /// The steps of one control at a time, and all that must be undone.
@@ -97,9 +127,11 @@ impl Recorder {
         )
     }
 
-    /// Puts back what traced packets changed.
+    /// Puts back what traced packets changed, the last change first.
     pub fn undo(&mut self, state: &mut State) {
-        undo(state, &mut self.undo);
+        while let Some(one) = self.undo.pop() {
+            one.apply(state);
+        }
     }
 
     fn step(&mut self, spot: &Spot, kind: Kind) {
@@ -121,11 +153,9 @@ impl Recorder {
     fn lookup(&mut self, scene: Scene<'_>, index: usize, spot: &Spot) {
         let state = scene.state;
         let (code, schema) = (&scene.program.tables[index], &self.schema.tables[index]);
-        let slots = code.key_slots.iter();
-        let mut key: Vec<u64> = slots.map(|&s| scene.slots[usize::from(s)]).collect();
-        for (limb, mask) in key.iter_mut().zip(code.masks.iter().flatten()) {
-            *limb &= mask;
-        }
+        let limbs = code.key.iter();
+        let limbs = limbs.map(|&(slot, mask)| scene.slots[usize::from(slot)] & mask);
+        let key: Vec<u64> = limbs.collect();
         let table = &state.tables[index];
         let found = table.peek(&key);
         let profile = schema.profile.map(|id| &state.profiles[id.index()]);
@@ -142,7 +172,7 @@ impl Recorder {
         };
         let entry = entry.map(|(e, _)| crate::table::show_key(&schema.keys, &e.key));
         self.undo.push(Undo::Table(index, table.touched(found)));
-        if let Some(selector) = code.selector {
+        if let Some(selector) = scene.program.selector(code) {
             self.save_hash(scene, usize::from(selector));
         }
         let kind = Kind::Table {
@@ -334,12 +364,19 @@ impl Observer for Recorder {
         }
     }
 
-    fn uses(&mut self, scene: Scene<'_>, used: Used<'_>) {
-        self.settle(scene.slots);
-        let Scene { program, state, .. } = scene;
-        let used = match used {
-            Used::Counter(counter, index) => {
-                let counter = usize::from(counter);
+    fn before(&mut self, scene: Scene<'_>, op: &Op) {
+        if op.is_shown() {
+            self.settle(scene.slots);
+        }
+        let Scene {
+            program,
+            state,
+            slots,
+        } = scene;
+        let at = |slot: Slot| slots[usize::from(slot)];
+        let used = match *op {
+            Op::Count { counter, index } => {
+                let (counter, index) = (usize::from(counter), at(index));
                 let cell = state.counters[counter].get(index);
                 let before = cell.map(|cell| Undo::Counter(counter, index, cell));
                 self.undo.extend(before);
@@ -350,8 +387,10 @@ impl Observer for Recorder {
                     bytes: cell.map(|c| c.1),
                 }
             }
-            Used::Meter(meter, index, d) => {
-                let meter = usize::from(meter);
+            Op::Meter {
+                meter, index, d, ..
+            } => {
+                let (meter, index) = (usize::from(meter), at(index));
                 let cell = state.meters[meter].cell(index);
                 self.undo
                     .extend(cell.map(|cell| Undo::Meter(meter, index, cell)));
@@ -364,8 +403,10 @@ impl Observer for Recorder {
                     color: None,
                 }
             }
-            Used::RegisterRead(register, index) => {
-                let register = usize::from(register);
+            Op::RegisterRead {
+                register, index, ..
+            } => {
+                let (register, index) = (usize::from(register), at(index));
                 let cell = state.registers[register].get(index);
                 Use::RegisterRead {
                     name: self.schema.registers[register].name.clone(),
@@ -373,24 +414,38 @@ impl Observer for Recorder {
                     value: cell.map(|limbs| hex(&limbs)),
                 }
             }
-            Used::RegisterWrite(register, index, to) => {
-                self.register_write(state, register.into(), index, to)
+            Op::RegisterWrite {
+                register,
+                index,
+                a,
+                limbs,
+            } => {
+                let to = &slots[run(a, limbs)];
+                self.register_write(state, register.into(), at(index), to)
             }
-            Used::Calculation(calculation) => {
+            Op::Calculate { calculation, .. } => {
                 self.save_hash(scene, calculation.into());
                 let calculation = &program.calculations[usize::from(calculation)];
                 Use::Hash {
                     algorithm: calculation.algorithm.clone(),
                 }
             }
-            Used::Random => {
+            Op::Random { .. } => {
                 self.undo.push(Undo::Random(state.random.clone()));
                 Use::Random
             }
-            Used::Digest(digest) => Use::Digest {
+            Op::Digest { digest } => Use::Digest {
                 name: self.schema.digests[digest.index()].name.clone(),
             },
-            Used::Plain(used) => used,
+            Op::Clone { session, .. } => Use::Clone {
+                session: at(session),
+            },
+            Op::Resubmit { .. } => Use::Resubmit,
+            Op::Recirculate { .. } => Use::Recirculate,
+            Op::Truncate { a } => Use::Truncate { bytes: at(a) },
+            Op::ParserError { .. } => Use::ParserError,
+            Op::Exit => Use::Exit,
+            _ => return,
         };
         self.used(used);
     }

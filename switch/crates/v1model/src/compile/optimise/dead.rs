@@ -3,8 +3,8 @@
 
 use super::effects::{Effects, Touch};
 use super::flow::{Block, Exit, Flow, Id};
-use super::slots::SlotSet;
 use crate::compile::code::Op;
+use crate::compile::touch::SlotSet;
 
 /// Takes dead operations out. `visible` are the slots that count when the code ends; the result are those and all that
 /// one part of the program reads before it writes them.

@@ -6,31 +6,26 @@
 //! |---|---|
 //! | `effects` | what an operation reads and writes |
 //! | `specialise` | a copy of a block for what is known where it begins, so that known branches go |
-//! | `values`, `pool` | operations read where values come from; common and constant ones are not computed |
+//! | `copies` | operations read where values come from |
 //! | `dead` | results that nobody reads are not computed |
-//! | `patches` | which bytes of headers a program can change at all |
-//! | `slots` | a set of slots |
 
+mod copies;
 pub(crate) mod dead;
 pub(crate) mod effects;
 #[cfg(test)]
 mod pass_tests;
-mod patches;
-mod pool;
-pub(crate) mod slots;
 mod specialise;
 #[cfg(test)]
 mod tests;
-mod values;
 
-use std::collections::HashMap;
+use std::ops::Range;
 
-use self::effects::Effects;
-use self::pool::Pool;
-use self::slots::SlotSet;
-use super::code::{Piece, Program};
+use self::effects::{Effects, Touch};
+use self::specialise::Constants;
+use super::code::{Emitted, Op, Program, Word};
 use super::flow::{self, Flow};
 use super::layout::{Layout, Slot};
+use super::touch::SlotSet;
 use super::Written;
 use crate::bits::low_mask;
 use crate::native::NotCompiled;
@@ -49,9 +44,9 @@ pub(crate) struct Optimised {
     pub flow: Flow,
     /// The slots that count when a part of the program has run: what others see, and what a later part reads.
     pub kept: SlotSet,
-    /// For each of `Program::deparser`, the pieces with fields that the program ever writes: all that differs from the
-    /// frame when the headers are those that were extracted. None: not known.
-    pub patches: Option<Vec<Vec<Piece>>>,
+    /// For each of `Program::deparser`, which of its words have fields that the program ever writes: all that differs from
+    /// the frame when the headers are those that were extracted.
+    pub patches: Vec<Vec<(usize, Word)>>,
     /// Slots that a reset zeroes, first and behind the last; the others are written before they are read.
     pub resets: Vec<(usize, usize)>,
 }
@@ -69,29 +64,24 @@ pub(crate) fn optimise(written: &Written) -> Result<Optimised, NotCompiled> {
     let flow = Flow::new(program, &tables, MOST_OPS)?;
     let mut program = program.clone();
     (program.blocks, program.notes) = Default::default();
-    let template = std::mem::take(&mut program.template).into_vec();
-    let mut pool = Pool::new(constants.clone(), template);
-    let mut visible = visible(&program, layout, pool.template.len());
-    let mut effects = Effects {
+    let mut visible = visible(&program, layout);
+    let effects = Effects {
         registers: schema
             .registers
             .iter()
             .map(|r| (r.size.into(), r.width))
             .collect(),
-        most: upper_bounds(&pool, layout),
-        copies: HashMap::new(),
+        most: upper_bounds(&program, constants, layout),
         program,
     };
     let most = flow.size() + MORE;
-    let mut flow = specialise::specialise(&flow, &effects, pool.values(), most);
+    let mut flow = specialise::specialise(&flow, &effects, constants, most);
     for _ in 0..2 {
-        values::propagate(&mut flow, &mut effects, &mut pool);
-        visible.grow(effects.most.len());
+        copies::propagate(&mut flow, &effects);
         visible = dead::remove(&mut flow, &effects, &visible);
     }
     let first = first_values(&flow, &effects, layout, &visible);
-    let patches = patches::patches(&flow, &effects);
-    effects.program.template = pool.template.into();
+    let patches = patches(&flow, &effects);
     flow.tidy();
     Ok(Optimised {
         resets: resets(&first, effects.program.state_end),
@@ -129,15 +119,15 @@ fn resets(visible: &SlotSet, end: usize) -> Vec<(usize, usize)> {
 }
 
 /// The largest value of each slot.
-fn upper_bounds(pool: &Pool, layout: &Layout) -> Vec<u64> {
-    let mut most = vec![u64::MAX; pool.template.len()];
+fn upper_bounds(program: &Program, constants: &Constants, layout: &Layout) -> Vec<u64> {
+    let mut most = vec![u64::MAX; program.template.len()];
     for (slot, width, _) in layout.slots() {
         most[usize::from(slot)] = low_mask(width);
     }
     for header in layout.headers.iter().filter(|h| !h.metadata) {
         most[usize::from(header.valid)] = 1;
     }
-    for (&slot, &value) in pool.values() {
+    for (&slot, &value) in constants {
         most[usize::from(slot)] = value;
     }
     most
@@ -145,8 +135,8 @@ fn upper_bounds(pool: &Pool, layout: &Layout) -> Vec<u64> {
 
 /// The slots that count when a part of the program has run: all of headers and metadata but p4c's local variables, and
 /// of those what is read without operations.
-fn visible(program: &Program, layout: &Layout, slots: usize) -> SlotSet {
-    let mut visible = SlotSet::new(slots);
+fn visible(program: &Program, layout: &Layout) -> SlotSet {
+    let mut visible = SlotSet::new(program.template.len());
     (2..program.state_end).for_each(|slot| visible.add(slot));
     for (slot, _, local) in layout.slots() {
         if local {
@@ -163,4 +153,39 @@ fn visible(program: &Program, layout: &Layout, slots: usize) -> SlotSet {
         add(slot, slots.into());
     }
     visible
+}
+
+/// `Optimised::patches`: where a packet's headers are those that came, nothing else need be written when it leaves. A header with a varbit field is never extracted in place.
+fn patches(flow: &Flow, effects: &Effects) -> Vec<Vec<(usize, Word)>> {
+    let written = written(flow, effects);
+    let is_written = |(_, word): &(usize, Word)| {
+        let mut fields = word.fields.iter();
+        fields.any(|(slot, _)| written.contains((*slot).into()))
+    };
+    let of = |header: &Emitted| {
+        let words = header.words.clone().unwrap_or_default();
+        words.into_iter().enumerate().filter(is_written).collect()
+    };
+    effects.program.deparser.iter().map(of).collect()
+}
+
+/// Slots that anything but extraction from the frame may write.
+fn written(flow: &Flow, effects: &Effects) -> SlotSet {
+    let mut written = SlotSet::new(effects.most.len());
+    let mut add = |touch: Touch, range: Range<usize>| {
+        if touch != Touch::Reads {
+            range.for_each(|slot| written.add(slot));
+        }
+    };
+    for block in &flow.blocks {
+        for op in &block.ops {
+            match op {
+                // What is extracted is what the frame says; what becomes invalid is not emitted.
+                Op::Extract { bits: None, .. } | Op::SetInvalid { .. } => {}
+                op => effects.visit(op, &mut add),
+            }
+        }
+        block.exit.touches(&effects.program, &mut add);
+    }
+    written
 }

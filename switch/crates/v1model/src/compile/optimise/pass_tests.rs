@@ -7,11 +7,11 @@ use proptest::prelude::*;
 
 use super::effects::Effects;
 use super::flow::{Block, Exit, Flow};
-use super::pool::Pool;
-use super::slots::SlotSet;
-use super::{dead, specialise, values, Optimised};
+use super::specialise::Constants;
+use super::{copies, dead, specialise, Optimised};
 use crate::compile::code::{Alu, Op, Program, Test};
 use crate::compile::layout::{Slot, ONE, ZERO};
+use crate::compile::touch::SlotSet;
 use crate::exec::{Machine, Scratch};
 use crate::native;
 use crate::packet::Packet;
@@ -23,10 +23,8 @@ const LOCALS: Slot = 10;
 const TWO: Slot = 18;
 const SLOTS: usize = 19;
 
-fn world() -> (Effects, Pool) {
+fn world() -> (Effects, Constants) {
     let constants = HashMap::from([(ZERO, 0), (ONE, 1), (TWO, 2)]);
-    let mut template = vec![0; SLOTS];
-    (template[1], template[18]) = (1, 2);
     let mut most = vec![u64::MAX; SLOTS];
     for (&slot, &value) in &constants {
         most[usize::from(slot)] = value;
@@ -37,9 +35,8 @@ fn world() -> (Effects, Pool) {
         program: Program::default(),
         registers: vec![(4, 32)],
         most,
-        copies: HashMap::new(),
     };
-    (effects, Pool::new(constants, template))
+    (effects, constants)
 }
 
 fn visible() -> SlotSet {
@@ -92,7 +89,7 @@ fn straight(flow: &Flow) -> Vec<Op> {
 /// A condition made a number and asked for again: p4c's `verify`.
 #[test]
 fn a_known_branch_goes() {
-    let (effects, pool) = world();
+    let (effects, constants) = world();
     let flow = Flow {
         blocks: vec![
             block(&[Op::copy(LOCALS, ONE)], Exit::Goto(1)),
@@ -102,7 +99,7 @@ fn a_known_branch_goes() {
         ],
         roots: vec![0],
     };
-    let flow = specialise::specialise(&flow, &effects, pool.values(), 100);
+    let flow = specialise::specialise(&flow, &effects, &constants, 100);
     let expected = vec![Op::copy(LOCALS, ONE), Op::copy(FIELDS, TWO)];
     assert_eq!(straight(&flow), expected);
 }
@@ -110,7 +107,7 @@ fn a_known_branch_goes() {
 /// The second question is answered by the first, on either way; a write in between makes it a question again.
 #[test]
 fn an_answer_holds_until_the_slot_is_written() {
-    let (effects, pool) = world();
+    let (effects, constants) = world();
     for (between, branches) in [
         (Op::copy(FIELDS, ONE), 1),
         (Op::copy(BITS, FIELDS), 2),
@@ -126,7 +123,7 @@ fn an_answer_holds_until_the_slot_is_written() {
             ],
             roots: vec![0],
         };
-        let flow = specialise::specialise(&flow, &effects, pool.values(), 100);
+        let flow = specialise::specialise(&flow, &effects, &constants, 100);
         let is_branch = |b: &&Block| matches!(b.exit, Exit::Branch { .. });
         let found = flow.blocks.iter().filter(is_branch).count();
         // With a write for certain both ways meet again; with one that may fail they are two still.
@@ -137,7 +134,7 @@ fn an_answer_holds_until_the_slot_is_written() {
 /// Beyond the limit blocks are taken as they are: code does not grow without end.
 #[test]
 fn specialisation_ends() {
-    let (effects, pool) = world();
+    let (effects, constants) = world();
     let mut blocks = Vec::new();
     for i in 0..8 {
         let id = blocks.len();
@@ -152,15 +149,15 @@ fn specialisation_ends() {
         blocks,
         roots: vec![0],
     };
-    let large = specialise::specialise(&flow, &effects, pool.values(), 1_000);
-    let small = specialise::specialise(&flow, &effects, pool.values(), 40);
+    let large = specialise::specialise(&flow, &effects, &constants, 1_000);
+    let small = specialise::specialise(&flow, &effects, &constants, 40);
     assert!(large.size() > 120, "{}", large.size());
     assert!(small.size() < 120, "{}", small.size());
 }
 
 #[test]
-fn copies_constants_and_common_values_are_followed() {
-    let (mut effects, mut pool) = world();
+fn copies_are_followed() {
+    let (effects, _) = world();
     let add = |d, a, b| Op::alu(Alu::Add, d, a, b, 32);
     let mut flow = Flow {
         blocks: vec![
@@ -168,8 +165,8 @@ fn copies_constants_and_common_values_are_followed() {
                 &[
                     Op::copy(LOCALS, FIELDS),
                     add(LOCALS + 1, LOCALS, TWO),
-                    add(FIELDS + 1, TWO, FIELDS),
-                    add(FIELDS + 2, ONE, TWO),
+                    Op::copy(FIELDS, LOCALS),
+                    Op::alu(Alu::Move, LOCALS + 2, FIELDS, ZERO, 8),
                 ],
                 Exit::Goto(1),
             ),
@@ -177,26 +174,26 @@ fn copies_constants_and_common_values_are_followed() {
             block(
                 &[
                     Op::copy(FIELDS + 3, LOCALS),
+                    Op::copy(FIELDS + 4, LOCALS + 2),
                     Op::copy(FIELDS, TWO),
-                    Op::copy(FIELDS + 4, LOCALS),
+                    Op::copy(FIELDS + 5, LOCALS),
                 ],
                 Exit::Stop,
             ),
         ],
         roots: vec![0],
     };
-    values::propagate(&mut flow, &mut effects, &mut pool);
-    let three = SLOTS as Slot;
-    assert_eq!(pool.value(three), Some(3));
+    copies::propagate(&mut flow, &effects);
     let expected = vec![
         Op::copy(LOCALS, FIELDS),
         add(LOCALS + 1, FIELDS, TWO),
-        Op::copy(FIELDS + 1, LOCALS + 1),
-        Op::copy(FIELDS + 2, three),
+        Op::alu(Alu::Move, LOCALS + 2, FIELDS, ZERO, 8),
         Op::copy(FIELDS + 3, FIELDS),
+        // Cut to eight bits it is no copy.
+        Op::copy(FIELDS + 4, LOCALS + 2),
         Op::copy(FIELDS, TWO),
         // The field is another one by now: its copy holds the old value.
-        Op::copy(FIELDS + 4, LOCALS),
+        Op::copy(FIELDS + 5, LOCALS),
     ];
     assert_eq!(straight(&flow), expected);
 }
@@ -205,7 +202,7 @@ fn copies_constants_and_common_values_are_followed() {
 #[test]
 fn a_write_by_anything_ends_a_copy() {
     for index in [ONE, FIELDS + 1] {
-        let (mut effects, mut pool) = world();
+        let (effects, _) = world();
         let ops = [
             Op::copy(LOCALS, FIELDS),
             read(index, FIELDS),
@@ -216,7 +213,7 @@ fn a_write_by_anything_ends_a_copy() {
             blocks: vec![block(&ops, Exit::Stop)],
             roots: vec![0],
         };
-        values::propagate(&mut flow, &mut effects, &mut pool);
+        copies::propagate(&mut flow, &effects);
         assert_eq!(flow.blocks[0].ops, ops);
     }
 }
@@ -250,6 +247,7 @@ fn what_nobody_reads_is_not_computed() {
         register: 0,
         index: LOCALS + 2,
         a: LOCALS + 3,
+        limbs: 1,
     };
     let ops = [
         Op::copy(LOCALS, FIELDS),
@@ -356,11 +354,11 @@ fn run(op: Op, a: u64, b: u64, constant: Option<bool>) -> u64 {
                 roots: vec![0, 1, 0, 0, 0],
             },
             kept,
-            patches: None,
+            patches: Vec::new(),
             resets: Vec::new(),
         };
         let code = native::compile(optimised, &schema).unwrap();
-        code.ingress(&mut machine, &mut packet);
+        code.run(native::Part::Ingress, &mut machine, &mut packet);
     } else {
         machine.run(&mut packet, 1);
     }

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 
 use super::effects::{Effects, Touch};
 use super::flow::{Block, Exit, Flow, Id};
-use super::slots::SlotSet;
 use crate::compile::code::{Alu, Op, Test};
 use crate::compile::layout::Slot;
+use crate::compile::touch::SlotSet;
 
 /// What is known of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
