@@ -3,7 +3,7 @@
 
 use crate::json;
 use crate::path::{format, Pattern};
-use crate::schema::{Node, Part};
+use crate::schema::{Node, Part, MODELS};
 use crate::select::{Found, Selection};
 use crate::value::{json_value, supported};
 use crate::view::{View, Viewer, Wants};
@@ -58,15 +58,33 @@ pub async fn get(viewer: &Viewer, request: GetRequest) -> Result<GetResponse, St
     }
     let wants = selections.iter().map(Selection::wants);
     let view = viewer.view(wants.fold(Wants::default(), Wants::or)).await?;
-    check_size(&selections, &view, encoding)?;
     let mut notification = Vec::with_capacity(selections.len());
+    let mut left = ANSWER_BYTES;
     for selection in &selections {
-        check_there(selection, &view)?;
-        let found = selection.read(&view, usize::MAX).unwrap_or_default();
+        selection.check_there(&view)?;
+        let pattern = &selection.pattern;
+        let depth = pattern.depth().filter(|_| encoding != Encoding::Proto);
+        let leaf_bytes = match depth {
+            Some(_) => TREE_LEAF_BYTES,
+            None => UPDATE_BYTES,
+        };
+        let found = selection.read(&view, left / leaf_bytes).ok_or_else(|| {
+            Status::resource_exhausted(format!(
+                "{}: with the paths before it these are too many leaves for one answer; ask for fewer",
+                pattern.text()
+            ))
+        })?;
+        left -= found.len() * leaf_bytes;
         notification.push(Notification {
             timestamp: view.timestamp_ns,
             prefix: target_of(prefix),
-            update: updates(selection, found, &view, encoding),
+            update: match depth {
+                Some(depth) => trees(found, depth, &view, encoding),
+                None => found
+                    .iter()
+                    .map(|leaf| leaf_update(leaf, &view, encoding))
+                    .collect(),
+            },
             ..Notification::default()
         });
     }
@@ -76,69 +94,27 @@ pub async fn get(viewer: &Viewer, request: GetRequest) -> Result<GetResponse, St
     })
 }
 
-/// Nothing is made of what is too long.
-///
-/// # Errors
-/// RESOURCE_EXHAUSTED.
-fn check_size(selections: &[Selection], view: &View, encoding: Encoding) -> Result<(), Status> {
-    let mut counted: HashMap<&str, usize> = HashMap::new();
-    let mut left = ANSWER_BYTES;
-    for selection in selections {
-        let pattern = &selection.pattern;
-        let is_tree = encoding != Encoding::Proto && pattern.depth().is_some();
-        let leaf_bytes = if is_tree {
-            TREE_LEAF_BYTES
-        } else {
-            UPDATE_BYTES
-        };
-        let max = left / leaf_bytes;
-        let count = counted.entry(pattern.text());
-        let leaves = *count.or_insert_with(|| selection.count(view, max));
-        if leaves > max {
-            return Err(Status::resource_exhausted(format!(
-                "{}: with the paths before it these are too many leaves for one answer; ask for fewer",
-                pattern.text()
-            )));
-        }
-        left -= leaves * leaf_bytes;
-    }
-    Ok(())
-}
-
-fn updates(
-    selection: &Selection,
-    found: Vec<Found>,
-    view: &View,
-    encoding: Encoding,
-) -> Vec<Update> {
-    let depth = match (encoding, selection.pattern.depth()) {
-        (Encoding::Proto, _) | (_, None) => {
-            let updates = found.iter().map(|leaf| leaf_update(leaf, view, encoding));
-            return updates.collect();
-        }
-        (_, Some(depth)) => depth,
-    };
-    // One tree for each subtree that the pattern names, in the order in which they were found.
+/// One tree for each subtree that lies `depth` elements below the root, in the order in which they were found.
+fn trees(found: Vec<Found>, depth: usize, view: &View, encoding: Encoding) -> Vec<Update> {
     let mut indices: HashMap<String, usize> = HashMap::new();
     let mut trees: Vec<(Path, Json)> = Vec::new();
-    let ietf = encoding == Encoding::JsonIetf;
     for leaf in found {
         let path = leaf.at.path(view, depth);
-        let index = *indices.entry(format(&path)).or_insert_with(|| {
+        let index = *indices.entry(format(&path.elem)).or_insert_with(|| {
             trees.push((path, Json::Null));
             trees.len() - 1
         });
-        json::insert(&mut trees[index].1, &leaf, view, depth, ietf);
+        json::insert(&mut trees[index].1, &leaf, view, depth, encoding);
     }
     let trees = trees.into_iter();
     trees
-        .map(|(path, tree)| update(path, json_value(&tree, ietf)))
+        .map(|(path, tree)| update(path, json_value(&tree, encoding)))
         .collect()
 }
 
 /// A leaf with its whole path.
 pub fn leaf_update(leaf: &Found, view: &View, encoding: Encoding) -> Update {
-    update(leaf.at.path(view, usize::MAX), leaf.value.encode(encoding))
+    update(leaf.at.path(view, usize::MAX), leaf.encode(encoding))
 }
 
 fn update(path: Path, value: TypedValue) -> Update {
@@ -172,7 +148,7 @@ pub fn check_encoding(number: i32) -> Result<Encoding, Status> {
 /// # Errors
 /// UNIMPLEMENTED for a model that is not served.
 pub fn check_models(models: &[ModelData]) -> Result<(), Status> {
-    let served = crate::schema::MODELS.map(|(name, ..)| name);
+    let served = MODELS.map(|(name, ..)| name);
     match models.iter().find(|m| !served.contains(&m.name.as_str())) {
         None => Ok(()),
         Some(model) => Err(Status::unimplemented(format!(
@@ -190,20 +166,6 @@ fn is_in_part(node: &Node, part: Option<Part>) -> bool {
         Some(Part::Applied) => node.part != Part::Config,
         Some(part) => node.part == part || node.part == Part::Key,
     }
-}
-
-/// # Errors
-/// NOT_FOUND when a key names nothing.
-pub fn check_there(selection: &Selection, view: &View) -> Result<(), Status> {
-    if selection.is_there(view) || !selection.pattern.is_exact() || selection.is_empty() {
-        return Ok(());
-    }
-    let names: Vec<&str> = view.ports.iter().map(|p| &*p.interface.name).collect();
-    Err(Status::not_found(format!(
-        "{}: there is nothing of this name; interfaces are {}, queues have numbers from 0 on",
-        selection.pattern.text(),
-        names.join(", ")
-    )))
 }
 
 #[cfg(test)]

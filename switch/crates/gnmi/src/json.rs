@@ -2,19 +2,21 @@
 //! Trees of JSON: made of leaves (RFC 7951), and taken apart into them.
 
 use crate::path::{bare, format, one_of, Pattern};
-use crate::schema::{nodes, Node, Step};
-use crate::select::Found;
+use crate::schema::{Node, Step};
+use crate::select::{Found, Selection};
 use crate::view::View;
-use p4rt::proto::gnmi::{Path, PathElem};
+use p4rt::proto::gnmi::{Encoding, Path, PathElem};
 use serde_json::Value as Json;
+use std::borrow::Cow;
 use tonic::Status;
 
-/// Adds a leaf to the tree that lies `depth` elements below the root; null is a tree without leaves. With `ietf` names have
+/// Adds a leaf to the tree that lies `depth` elements below the root; null is a tree without leaves. In JSON_IETF names have
 /// their module where it changes, and at the top.
-pub fn insert(tree: &mut Json, leaf: &Found, view: &View, depth: usize, ietf: bool) {
+pub fn insert(tree: &mut Json, leaf: &Found, view: &View, depth: usize, encoding: Encoding) {
     let (mut at, mut module) = (tree, "");
-    for step in &leaf.at.node().steps[depth..] {
-        let name = match ietf && step.module != module {
+    let node = leaf.at.node();
+    for step in &node.steps[depth..] {
+        let name = match encoding == Encoding::JsonIetf && step.module != module {
             true => format!("{}:{}", step.module, step.name),
             false => step.name.to_owned(),
         };
@@ -24,10 +26,7 @@ pub fn insert(tree: &mut Json, leaf: &Found, view: &View, depth: usize, ietf: bo
             continue;
         };
         let key = leaf.at.key(view, of).unwrap_or_default();
-        let is_its = |entry: &Json| match &entry[name] {
-            Json::String(text) => *text == key,
-            other => other.to_string() == key,
-        };
+        let is_its = |entry: &Json| text_of(&entry[name]) == key;
         if at.is_null() {
             *at = Json::Array(Vec::new());
         }
@@ -39,7 +38,15 @@ pub fn insert(tree: &mut Json, leaf: &Found, view: &View, depth: usize, ietf: bo
         let last = entries.len() - 1;
         at = &mut entries[last];
     }
-    *at = leaf.value.json(ietf);
+    *at = node.leaf.kind.json(&leaf.value, encoding);
+}
+
+/// A key as it stands in a path.
+fn text_of(key: &Json) -> Cow<'_, str> {
+    match key {
+        Json::String(text) => Cow::Borrowed(text),
+        other => Cow::Owned(other.to_string()),
+    }
 }
 
 /// Calls `each` for every leaf in a JSON value at a path: its path, its row, its JSON.
@@ -47,35 +54,38 @@ pub fn insert(tree: &mut Json, leaf: &Found, view: &View, depth: usize, ietf: bo
 /// # Errors
 /// What `each` gives, and a sentence naming the path and what is there.
 pub fn leaves(
-    at: &Path,
+    at: &[PathElem],
     json: &Json,
-    each: &mut impl FnMut(&Path, &'static Node, &Json) -> Result<(), Status>,
+    each: &mut impl FnMut(Pattern, &'static Node, &Json) -> Result<(), Status>,
 ) -> Result<(), Status> {
-    let depth = at.elem.len();
     let wrong = |e: String| {
         let path = format(at);
         let root = if path.is_empty() { "/" } else { "" };
         Status::invalid_argument(format!("{root}{path}: {e}"))
     };
-    let pattern = Pattern::parse(None, at)?;
-    let here: Vec<&'static Node> = nodes().iter().filter(|n| pattern.may_match(n)).collect();
-    if let Some(node) = here.iter().find(|node| node.steps.len() == depth) {
-        return each(at, node, json);
+    let path = Path {
+        elem: at.to_vec(),
+        ..Path::default()
+    };
+    let here = Selection::new(Pattern::parse(None, &path)?, |_| true);
+    let leaf = here.nodes().find(|node| node.steps.len() == at.len());
+    if let Some(node) = leaf {
+        return each(here.pattern, node, json);
     }
     let Json::Object(members) = json else {
         return Err(wrong(format!("{json} is no object")));
     };
-    let steps: Vec<&Step> = here.iter().map(|node| &node.steps[depth]).collect();
+    let steps: Vec<&Step> = here.nodes().map(|node| &node.steps[at.len()]).collect();
     for (name, value) in members {
         let step = steps.iter().find(|step| step.is_named(name));
         let step = step.ok_or_else(|| wrong(format!("{name} {}", one_of(&steps))))?;
-        let mut below = |key: Option<(&str, String)>, value: &Json| {
-            let mut path = at.clone();
-            path.elem.push(PathElem {
+        let mut below = |key: Option<(&str, &str)>, value: &Json| {
+            let key = key.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let elem = PathElem {
                 name: step.name.to_owned(),
-                key: key.into_iter().map(|(k, v)| (k.to_owned(), v)).collect(),
-            });
-            leaves(&path, value, each)
+                key: key.into_iter().collect(),
+            };
+            leaves(&[at, &[elem]].concat(), value, each)
         };
         let Some((key, _)) = step.key else {
             below(None, value)?;
@@ -88,11 +98,7 @@ pub fn leaves(
             let mut members = entry.as_object().into_iter().flatten();
             let given = members.find(|(name, _)| bare(name) == key);
             let given = given.ok_or_else(|| wrong(format!("an entry of {name} without {key}")))?;
-            let text = given.1.as_str().map(str::to_owned);
-            below(
-                Some((key, text.unwrap_or_else(|| given.1.to_string()))),
-                entry,
-            )?;
+            below(Some((key, &text_of(given.1))), entry)?;
         }
     }
     Ok(())
@@ -106,8 +112,8 @@ mod tests {
 
     fn texts(at: &str, json: &Json) -> Result<Vec<String>, String> {
         let mut found = Vec::new();
-        leaves(&parse(at), json, &mut |path, _, value| {
-            found.push(format!("{}={value}", format(path)));
+        leaves(&parse(at).elem, json, &mut |path, _, value| {
+            found.push(format!("{}={value}", path.text()));
             Ok(())
         })
         .map_err(|e| e.message().to_owned())?;

@@ -3,21 +3,23 @@
 //! OpenConfig's, and those of `fairlane-port` (switch/yang) where it has none.
 
 use self::Row::*;
-use crate::schema::{Key, FAIRLANE, IF, QOS};
+use crate::schema::Key;
 use crate::select::Instance;
-use crate::value::{Scalar, Type, Value};
-use crate::view::{PortView, QueueView, View, Wants};
+use crate::value::{Kind, Scalar};
+use crate::view::{Interface, PortView, QueueView, View, Wants};
 use device::{PortConfig, PortStats, SchedulerKind, PORT_REFUSALS, UNLIMITED};
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
-type Read = dyn Fn(&View, Instance) -> Option<Value> + Send + Sync;
+type Read = dyn Fn(&View, Instance) -> Json + Send + Sync;
 /// Gives the queue of this number, or its port, another value, or the default (None).
 type Write =
-    dyn Fn(&mut Candidate, &PortView, usize, Option<Value>) -> Result<(), String> + Send + Sync;
+    dyn Fn(&mut Candidate, &PortView, usize, Option<Json>) -> Result<(), String> + Send + Sync;
 
 /// How a leaf is read and changed.
 pub struct Leaf {
-    pub kind: Type,
+    pub kind: Kind,
     /// What must be read for it.
     pub wants: Wants,
     read: Box<Read>,
@@ -26,137 +28,102 @@ pub struct Leaf {
 
 impl Leaf {
     /// None where it has no value: a limit that is not set.
-    pub fn value(&self, view: &View, at: Instance) -> Option<Value> {
-        (self.read)(view, at)
+    pub fn value(&self, view: &View, at: Instance) -> Option<Json> {
+        Some((self.read)(view, at)).filter(|value| !value.is_null())
+    }
+
+    fn wants(self, wants: Wants) -> Leaf {
+        Leaf { wants, ..self }
     }
 
     fn writable(
         self,
-        write: impl Fn(&mut Candidate, &PortView, usize, Option<Value>) -> Result<(), String>
+        write: impl Fn(&mut Candidate, &PortView, usize, Option<Json>) -> Result<(), String>
             + Send
             + Sync
             + 'static,
     ) -> Leaf {
-        Leaf {
-            write: Some(Box::new(write)),
-            ..self
-        }
+        let write: Option<Box<Write>> = Some(Box::new(write));
+        Leaf { write, ..self }
     }
 }
 
 /// What is read by `read`.
-fn of<T: Scalar>(
-    wants: Wants,
-    read: impl Fn(&View, Instance) -> Option<T> + Send + Sync + 'static,
-) -> Leaf {
+fn of<T: Scalar>(read: impl Fn(&View, Instance) -> Option<T> + Send + Sync + 'static) -> Leaf {
     Leaf {
-        kind: T::TYPE,
-        wants,
-        read: Box::new(move |view, at| read(view, at)?.into_value()),
+        kind: T::KIND,
+        wants: Wants::default(),
+        read: Box::new(move |view, at| serde_json::to_value(read(view, at)).unwrap_or_default()),
         write: None,
     }
 }
 
-fn key(key: Key) -> Leaf {
-    of(Wants::default(), move |view, at| {
-        Some(at.key(view, key)?.into_owned())
-    })
-}
-
-fn port_name() -> Leaf {
-    key(Key::Port)
+/// The key of a list that the leaf is in.
+pub fn key(key: Key) -> Leaf {
+    of(move |view, at| Some(at.key(view, key)?.into_owned()))
 }
 
 fn port<T: Scalar + 'static>(read: fn(&PortView) -> T) -> Leaf {
-    of(Wants::default(), move |view, at| {
-        view.ports.get(at.port).map(read)
-    })
+    of(move |view, at| view.ports.get(at.port).map(read))
 }
 
 /// What the kernel reports of the interface ([`netio::Ethernet`]).
 fn kernel<T: Scalar + 'static>(read: fn(&PortView) -> T) -> Leaf {
-    Leaf {
-        wants: Wants {
-            ethernet: true,
-            ..Wants::default()
-        },
-        ..port(read)
-    }
+    port(read).wants(Wants {
+        ethernet: true,
+        queues: false,
+    })
 }
 
 /// Frames of an interface: what goes through the CPU port begins with the program's own header.
 fn frames(read: fn(&PortStats) -> u64) -> Leaf {
-    of(Wants::default(), move |view, at| {
+    of(move |view, at| {
         let port = view.ports.get(at.port)?;
         (!port.interface.cpu).then(|| read(&port.stats))
     })
 }
 
 fn queue(read: fn(&QueueView) -> u64) -> Leaf {
-    let wants = Wants {
+    let leaf = of(move |view, at| view.ports.get(at.port)?.queues.get(at.member).map(read));
+    leaf.wants(Wants {
         queues: true,
-        ..Wants::default()
-    };
-    of(wants, move |view, at| {
-        view.ports.get(at.port)?.queues.get(at.member).map(read)
+        ethernet: false,
     })
 }
 
 fn switch(read: fn(&View) -> u64) -> Leaf {
-    of(Wants::default(), move |view, _| Some(read(view)))
+    of(move |view, _| Some(read(view)))
 }
 
 /// A writable option of a port.
-fn option<F: Copy + 'static, T: Scalar + 'static>(
+fn option<F: Copy + DeserializeOwned + 'static, T: Scalar + 'static>(
     field: fn(&mut PortConfig) -> &mut F,
     show: fn(F) -> T,
-    read: fn(&Value) -> Option<F>,
 ) -> Leaf {
-    let show = move |view: &View, at: Instance| {
+    let read = move |view: &View, at: Instance| {
         let mut config = view.ports.get(at.port)?.config;
         Some(show(*field(&mut config)))
     };
-    of(Wants::default(), show).writable(move |candidate, _, _, value| {
+    of(read).writable(move |candidate, _, _, value| {
+        let given = value.and_then(|value| serde_json::from_value(value).ok());
         let default = *field(&mut PortConfig::default());
-        let given = value.as_ref().and_then(read);
         *field(&mut candidate.config) = given.unwrap_or(default);
         Ok(())
     })
 }
 
 fn limit(field: fn(&mut PortConfig) -> &mut u64) -> Leaf {
-    let show = |limit| (limit != UNLIMITED).then_some(limit);
-    option(field, show, Value::number)
-}
-
-fn rate() -> Leaf {
-    let show = |rate| (rate > 0).then_some(rate);
-    option(|c| &mut c.rate_bps, show, Value::number)
+    option(field, |limit| (limit != UNLIMITED).then_some(limit))
 }
 
 /// A limit of each queue, which OpenConfig has in 32 bits.
 fn depth(field: fn(&mut PortConfig) -> &mut u64) -> Leaf {
-    option(field, |limit| u32::try_from(limit).ok(), Value::number)
-}
-
-/// Packets that the port refused for the reason.
-fn refused() -> Leaf {
-    of(Wants::default(), |view, at| {
-        let reason = *PORT_REFUSALS.get(at.member)?;
-        Some(view.ports.get(at.port)?.stats.refused(reason))
-    })
-}
-
-/// Packets that the switch dropped for the reason.
-fn dropped() -> Leaf {
-    of(Wants::default(), |view, at| {
-        Some(view.drops.get(at.member)?.1)
-    })
+    option(field, |limit| u32::try_from(limit).ok())
 }
 
 fn enabled() -> Leaf {
     port(|p| p.link.admin_up).writable(|candidate, port, _, value| {
-        candidate.enabled = value != Some(Value::Bool(false));
+        candidate.enabled = value != Some(Json::Bool(false));
         match candidate.enabled || !port.interface.cpu {
             true => Ok(()),
             false => Err("the CPU port has no interface that could be down".to_owned()),
@@ -167,7 +134,7 @@ fn enabled() -> Leaf {
 /// Queues cannot be removed: without a value they stay.
 fn number_of_queues() -> Leaf {
     port(|p| u32::try_from(p.config.queues).ok()).writable(|candidate, _, _, value| {
-        if let Some(queues) = value.as_ref().and_then(Value::number) {
+        if let Some(queues) = value.and_then(|value| value.as_u64()) {
             candidate.config.queues = queues as usize;
         }
         Ok(())
@@ -176,8 +143,8 @@ fn number_of_queues() -> Leaf {
 
 fn weight() -> Leaf {
     queue(|q| q.weight.into()).writable(|candidate, _, queue, value| {
-        let weight = value.as_ref().and_then(Value::number).unwrap_or(1);
-        let weight = u32::try_from(weight).ok().filter(|weight| *weight > 0);
+        let weight = value.map_or(Some(1), |value| value.as_u64()?.try_into().ok());
+        let weight = weight.filter(|weight| *weight > 0);
         let weight = weight.ok_or_else(|| format!("a weight is from 1 to {}", u32::MAX))?;
         candidate.weights.insert(queue, weight);
         Ok(())
@@ -223,18 +190,16 @@ fn up_or_down(up: bool) -> &'static str {
 }
 
 /// In which containers a row's leaf is: they fill the `{}` of its path.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Row {
-    /// A list's key leaf: no container.
-    ListKey,
     /// `config` and `state`.
     Both,
     /// `config` alone.
-    Configured,
+    Config,
     /// `state` that follows a `config` of another row.
     Applied,
     /// `state` alone, reported on change.
-    Watched,
+    State,
     /// `state` alone, sampled.
     Sampled,
 }
@@ -242,39 +207,26 @@ pub enum Row {
 /// Leaves side by side: in which containers they are, where, and each by its name.
 pub type Rows = (Row, String, Vec<(&'static str, Leaf)>);
 
-/// All rows; `{}` of a path is the container.
+/// All rows; `{}` of a path is the container, and a list's key is a leaf of the list as well. Those of one list stand
+/// together, those of the switch behind those of its ports.
 pub fn rows() -> Vec<Rows> {
-    let interface = format!("{IF}:interfaces/interface[name=port]");
-    let its = format!("{interface}/{{}}");
-    let ethernet = format!("{interface}/openconfig-if-ethernet:ethernet/{{}}");
-    let own = format!("{interface}/{FAIRLANE}:port");
-    let output = format!("{QOS}:qos/interfaces/interface[interface-id=port]");
-    let queues = format!("{output}/output/queues/queue[name=queue]");
-    let policy = format!("{QOS}:qos/scheduler-policies/scheduler-policy[name=port]");
-    let scheduler = format!("{policy}/schedulers/scheduler[sequence=sequence]");
-    let input = format!("{scheduler}/inputs/input[id=queue]");
-    let of_port = format!("{own}/drops/drop[reason=port-reason]");
-    let of_switch = format!("{FAIRLANE}:switch/drops/drop[reason=switch-reason]");
-    let list = |list: &str, name, leaf: fn() -> Leaf| {
-        let state = (Both, format!("{list}/{{}}"), vec![(name, leaf())]);
-        [(ListKey, list.to_owned(), vec![(name, leaf())]), state]
-    };
-    let reasons = |list: &str, key: fn() -> Leaf, packets| {
-        let state = vec![("reason", key())];
-        let counts = vec![("packets", packets)];
-        [
-            (ListKey, list.to_owned(), vec![("reason", key())]),
-            (Watched, format!("{list}/{{}}"), state),
-            (Sampled, format!("{list}/{{}}"), counts),
-        ]
-    };
-    let mut rows = Vec::new();
-    rows.extend(list(&interface, "name", port_name));
-    rows.extend([
+    let interface = |path| format!("openconfig-interfaces:interfaces/interface[name=port]/{path}");
+    let ethernet = || interface("openconfig-if-ethernet:ethernet/{}");
+    let drops = || interface("fairlane-port:port/drops/drop[reason=port-reason]/{}");
+    let output =
+        |path| format!("openconfig-qos:qos/interfaces/interface[interface-id=port]/{path}");
+    let queues = || output("output/queues/queue[name=queue]/{}");
+    let policy =
+        |path| format!("openconfig-qos:qos/scheduler-policies/scheduler-policy[name=port]/{path}");
+    let scheduler = |path| policy("schedulers/scheduler[sequence=sequence]/") + path;
+    let switch_drops = || "fairlane-port:switch/drops/drop[reason=switch-reason]/{}".to_owned();
+    let packets = "fairlane-port:switch/packets/{}".to_owned();
+    vec![
         (
             Both,
-            its.clone(),
+            interface("{}"),
             vec![
+                ("name", key(Key::Port)),
                 (
                     "type",
                     port(|p| match p.interface.cpu {
@@ -286,8 +238,8 @@ pub fn rows() -> Vec<Rows> {
             ],
         ),
         (
-            Watched,
-            its.clone(),
+            State,
+            interface("{}"),
             vec![
                 ("ifindex", port(|p| p.interface.port)),
                 ("openconfig-p4rt:id", port(|p| p.interface.port)),
@@ -298,13 +250,13 @@ pub fn rows() -> Vec<Rows> {
         ),
         (
             Both,
-            its.clone(),
+            interface("{}"),
             // What goes where is the program's business: the switch itself excludes no port.
             vec![("openconfig-if-sdn-ext:forwarding-viable", port(|_| true))],
         ),
         (
             Sampled,
-            format!("{its}/counters"),
+            interface("{}/counters"),
             vec![
                 ("in-pkts", port(|p| p.stats.rx_packets)),
                 ("in-octets", port(|p| p.stats.rx_bytes)),
@@ -332,44 +284,37 @@ pub fn rows() -> Vec<Rows> {
             ],
         ),
         (
-            Watched,
-            format!("{its}/counters"),
+            State,
+            interface("{}/counters"),
             vec![("last-clear", switch(|v| v.counting_since_ns as u64))],
         ),
         (
-            Watched,
-            ethernet.clone(),
-            vec![("mac-address", mac()), ("hw-mac-address", mac())],
-        ),
-        (
             Both,
-            ethernet.clone(),
+            ethernet(),
             vec![("auto-negotiate", kernel(|p| p.ethernet.auto_negotiate))],
         ),
         (
-            Configured,
-            ethernet.clone(),
-            vec![("port-speed", kernel(|p| agreed(p, false, speed)))],
-        ),
-        (
-            Applied,
-            ethernet.clone(),
-            vec![("port-speed", kernel(speed))],
-        ),
-        (
-            Configured,
-            ethernet.clone(),
-            vec![("duplex-mode", kernel(|p| agreed(p, false, duplex)))],
-        ),
-        (
-            Applied,
-            ethernet.clone(),
-            vec![("duplex-mode", kernel(duplex))],
-        ),
-        (
-            Watched,
-            ethernet,
+            Config,
+            ethernet(),
             vec![
+                ("port-speed", kernel(|p| agreed(p, false, speed))),
+                ("duplex-mode", kernel(|p| agreed(p, false, duplex))),
+            ],
+        ),
+        (
+            Applied,
+            ethernet(),
+            vec![
+                ("port-speed", kernel(speed)),
+                ("duplex-mode", kernel(duplex)),
+            ],
+        ),
+        (
+            State,
+            ethernet(),
+            vec![
+                ("mac-address", mac()),
+                ("hw-mac-address", mac()),
                 ("negotiated-port-speed", kernel(|p| agreed(p, true, speed))),
                 (
                     "negotiated-duplex-mode",
@@ -379,16 +324,10 @@ pub fn rows() -> Vec<Rows> {
         ),
         (
             Both,
-            format!("{own}/{{}}"),
+            interface("fairlane-port:port/{}"),
             vec![
-                (
-                    "link-layer",
-                    option(|c| &mut c.link_layer, |v| v, Value::word),
-                ),
-                (
-                    "scheduler",
-                    option(|c| &mut c.scheduler, |v| v, Value::word),
-                ),
+                ("link-layer", option(|c| &mut c.link_layer, |v| v)),
+                ("scheduler", option(|c| &mut c.scheduler, |v| v)),
                 ("queues", number_of_queues()),
                 ("queue-cells", limit(|c| &mut c.queue_limits.cells)),
                 ("port-packets", limit(|c| &mut c.port_limits.packets)),
@@ -398,70 +337,84 @@ pub fn rows() -> Vec<Rows> {
         ),
         (
             Sampled,
-            format!("{own}/{{}}"),
+            interface("fairlane-port:port/{}"),
             vec![
                 ("waiting-packets", port(|p| p.usage.packets)),
                 ("waiting-bytes", port(|p| p.usage.bytes)),
                 ("waiting-cells", port(|p| p.usage.cells)),
             ],
         ),
-    ]);
-    rows.extend(reasons(&of_port, || key(Key::PortReason), refused()));
-    rows.extend(list(&output, "interface-id", port_name));
-    rows.push((
-        Both,
-        format!("{output}/output/scheduler-policy/{{}}"),
-        vec![("name", port_name())],
-    ));
-    rows.extend(list(&queues, "name", || key(Key::Queue)));
-    rows.extend([(
-        Sampled,
-        format!("{queues}/{{}}"),
-        vec![
-            (
-                "transmit-pkts",
-                queue(|q| {
-                    let gone = q.usage.packets + q.stats.removed_packets;
-                    q.stats.enqueued_packets.saturating_sub(gone)
+        (State, drops(), vec![("reason", key(Key::PortReason))]),
+        (
+            Sampled,
+            drops(),
+            vec![(
+                "packets",
+                of(|view, at| {
+                    let reason = *PORT_REFUSALS.get(at.member)?;
+                    Some(view.ports.get(at.port)?.stats.refused(reason))
                 }),
-            ),
-            (
-                "transmit-octets",
-                queue(|q| {
-                    let gone = q.usage.bytes + q.stats.removed_bytes;
-                    q.stats.enqueued_bytes.saturating_sub(gone)
-                }),
-            ),
-            (
-                "dropped-pkts",
-                queue(|q| {
-                    let full = q.stats.dropped_queue_full + q.stats.dropped_port_full;
-                    full + q.stats.dropped_buffer_full
-                }),
-            ),
-            ("dropped-octets", queue(|q| q.stats.dropped_bytes)),
-            ("max-queue-len", queue(|q| q.stats.high_water.bytes)),
-            ("fairlane-port:waiting-packets", queue(|q| q.usage.packets)),
-            ("fairlane-port:waiting-bytes", queue(|q| q.usage.bytes)),
-            ("fairlane-port:waiting-cells", queue(|q| q.usage.cells)),
-        ],
-    )]);
-    rows.extend(list(&policy, "name", port_name));
-    rows.extend(list(&scheduler, "sequence", || port(|_| 1_u32)));
-    rows.extend([
+            )],
+        ),
+        (Both, output("{}"), vec![("interface-id", key(Key::Port))]),
         (
             Both,
-            format!("{scheduler}/{{}}"),
-            vec![(
-                "priority",
-                port(|p| (p.config.scheduler == SchedulerKind::Strict).then_some("STRICT")),
-            )],
+            output("output/scheduler-policy/{}"),
+            vec![("name", key(Key::Port))],
+        ),
+        (Both, queues(), vec![("name", key(Key::Queue))]),
+        (
+            Sampled,
+            queues(),
+            vec![
+                (
+                    "transmit-pkts",
+                    queue(|q| {
+                        let gone = q.usage.packets + q.stats.removed_packets;
+                        q.stats.enqueued_packets.saturating_sub(gone)
+                    }),
+                ),
+                (
+                    "transmit-octets",
+                    queue(|q| {
+                        let gone = q.usage.bytes + q.stats.removed_bytes;
+                        q.stats.enqueued_bytes.saturating_sub(gone)
+                    }),
+                ),
+                (
+                    "dropped-pkts",
+                    queue(|q| {
+                        let full = q.stats.dropped_queue_full + q.stats.dropped_port_full;
+                        full + q.stats.dropped_buffer_full
+                    }),
+                ),
+                ("dropped-octets", queue(|q| q.stats.dropped_bytes)),
+                ("max-queue-len", queue(|q| q.stats.high_water.bytes)),
+                ("fairlane-port:waiting-packets", queue(|q| q.usage.packets)),
+                ("fairlane-port:waiting-bytes", queue(|q| q.usage.bytes)),
+                ("fairlane-port:waiting-cells", queue(|q| q.usage.cells)),
+            ],
+        ),
+        (Both, policy("{}"), vec![("name", key(Key::Port))]),
+        (
+            Both,
+            scheduler("{}"),
+            vec![
+                ("sequence", port(|_| 1_u32)),
+                (
+                    "priority",
+                    port(|p| (p.config.scheduler == SchedulerKind::Strict).then_some("STRICT")),
+                ),
+            ],
         ),
         (
             Both,
-            format!("{scheduler}/one-rate-two-color/{{}}"),
+            scheduler("one-rate-two-color/{}"),
             vec![
-                ("cir", rate()),
+                (
+                    "cir",
+                    option(|c| &mut c.rate_bps, |rate| (rate > 0).then_some(rate)),
+                ),
                 (
                     "max-queue-depth-packets",
                     depth(|c| &mut c.queue_limits.packets),
@@ -472,37 +425,46 @@ pub fn rows() -> Vec<Rows> {
                 ),
             ],
         ),
-    ]);
-    rows.extend(list(&input, "id", || key(Key::Queue)));
-    rows.extend([(
-        Both,
-        format!("{input}/{{}}"),
-        vec![
-            ("input-type", port(|_| "QUEUE")),
-            ("queue", key(Key::Queue)),
-            ("weight", weight()),
-        ],
-    )]);
-    rows.extend(reasons(&of_switch, || key(Key::SwitchReason), dropped()));
-    rows.push((
-        Sampled,
-        format!("{FAIRLANE}:switch/packets/{{}}"),
-        vec![
-            ("received", switch(|v| v.accounts.received)),
-            ("copied", switch(|v| v.accounts.copied)),
-            ("transmitted", switch(|v| v.accounts.transmitted)),
-            ("packet-ins", switch(|v| v.accounts.packet_ins)),
-            ("dropped", switch(|v| v.accounts.dropped)),
-            ("waiting", switch(|v| v.accounts.waiting)),
-            ("on-line", switch(|v| v.accounts.on_line)),
-        ],
-    ));
-    rows
+        (
+            Both,
+            scheduler("inputs/input[id=queue]/{}"),
+            vec![
+                ("id", key(Key::Queue)),
+                ("input-type", port(|_| "QUEUE")),
+                ("queue", key(Key::Queue)),
+                ("weight", weight()),
+            ],
+        ),
+        (
+            State,
+            switch_drops(),
+            vec![("reason", key(Key::SwitchReason))],
+        ),
+        (
+            Sampled,
+            switch_drops(),
+            vec![("packets", of(|view, at| Some(view.drops.get(at.member)?.1)))],
+        ),
+        (
+            Sampled,
+            packets,
+            vec![
+                ("received", switch(|v| v.accounts.received)),
+                ("copied", switch(|v| v.accounts.copied)),
+                ("transmitted", switch(|v| v.accounts.transmitted)),
+                ("packet-ins", switch(|v| v.accounts.packet_ins)),
+                ("dropped", switch(|v| v.accounts.dropped)),
+                ("waiting", switch(|v| v.accounts.waiting)),
+                ("on-line", switch(|v| v.accounts.on_line)),
+            ],
+        ),
+    ]
 }
 
 /// A port's options as a Set would leave them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
+    pub interface: Interface,
     pub config: PortConfig,
     pub enabled: bool,
     /// Of the queues whose weight the Set names.
@@ -512,6 +474,7 @@ pub struct Candidate {
 impl Candidate {
     pub fn new(port: &PortView) -> Candidate {
         Candidate {
+            interface: port.interface.clone(),
             config: port.config,
             enabled: port.link.admin_up,
             weights: BTreeMap::new(),
@@ -523,17 +486,12 @@ impl Candidate {
     ///
     /// # Errors
     /// A sentence with what is allowed.
-    pub fn assign(
-        &mut self,
-        view: &View,
-        at: Instance,
-        value: Option<Value>,
-    ) -> Result<(), String> {
+    pub fn assign(&mut self, view: &View, at: Instance, value: Option<Json>) -> Result<(), String> {
         let (node, port) = (at.node(), &view.ports[at.port]);
         match (&node.leaf.write, value) {
             (Some(write), value) if node.is_writable() => write(self, port, at.member, value)?,
             (_, Some(value)) if at.value(view).as_ref() != Some(&value) => {
-                return Err(format!("it is read-only, and not {}", value.json(false)))
+                return Err(format!("it is read-only, and not {value}"))
             }
             _ => {}
         }

@@ -11,10 +11,8 @@
 //! | `links` | the interfaces' link states: read, set, watched |
 //! | `select` | the leaves of a picture that a pattern names: one walk for the three calls |
 //! | `get`, `set`, `subscribe` | the three calls |
-//! | `budget` | what all subscribers together may ask for |
 //! | `service` | the gRPC service over them |
 
-mod budget;
 mod get;
 mod json;
 mod leaf;

@@ -106,59 +106,47 @@ struct Watch {
     look_again: Duration,
 }
 
-/// The device is gone.
-struct Gone;
-
 impl Watch {
     /// Until the device is gone. While the kernel cannot be listened to, every now and then counts as a change, and it
     /// is tried again.
     async fn run<L: Listening>(
         mut self,
-        mut links: AsyncFd<L>,
+        links: AsyncFd<L>,
         open: impl Fn() -> io::Result<L> + Send,
     ) {
+        let mut links = Some(links);
         loop {
-            let Ok(error) = self.listen(&links).await else {
-                return;
+            let hear = async {
+                let Some(links) = &links else {
+                    tokio::time::sleep(self.look_again).await;
+                    return Ok(open().and_then(register).ok());
+                };
+                links.readable().await?.clear_ready();
+                links.get_ref().drain().map(|()| None)
             };
-            tracing::warn!(
-                "changes of interfaces are not heard any more: {error}; they are looked for every {} ms",
-                self.look_again.as_millis()
-            );
-            links = loop {
-                tokio::select! {
-                    changed = self.ports.changed() => if changed.is_err() { return },
-                    () = tokio::time::sleep(self.look_again) => if let Ok(links) = open().and_then(register) {
-                        tracing::info!("changes of interfaces are heard again");
-                        break links;
-                    },
+            let heard: io::Result<Option<AsyncFd<L>>> = tokio::select! {
+                changed = self.ports.changed() => match changed {
+                    Ok(()) => Ok(None),
+                    Err(_) => return,
+                },
+                heard = hear => heard,
+            };
+            match heard {
+                Ok(None) => {}
+                Ok(opened) => {
+                    tracing::info!("changes of interfaces are heard again");
+                    links = opened;
                 }
-                self.tell();
-            };
-            // What changed in between was not told.
-            self.tell();
-        }
-    }
-
-    /// Until nothing is heard any more: why.
-    async fn listen<L: Listening>(&mut self, links: &AsyncFd<L>) -> Result<io::Error, Gone> {
-        loop {
-            let heard = tokio::select! {
-                changed = self.ports.changed() => changed.map_err(|_| Gone).map(|()| Ok(()))?,
-                ready = links.readable() => ready.and_then(|mut ready| {
-                    ready.clear_ready();
-                    links.get_ref().drain()
-                }),
-            };
-            self.tell();
-            if let Err(error) = heard {
-                return Ok(error);
+                Err(error) => {
+                    tracing::warn!(
+                        "changes of interfaces are not heard any more: {error}; they are looked for every {} ms",
+                        self.look_again.as_millis()
+                    );
+                    links = None;
+                }
             }
+            self.merged.send_modify(|count| *count += 1);
         }
-    }
-
-    fn tell(&self) {
-        self.merged.send_modify(|count| *count += 1);
     }
 }
 

@@ -9,25 +9,10 @@ use tonic::Status;
 /// Most elements of a path; a longer one is no path of ours.
 const ELEMS_MAX: usize = 32;
 
-/// One element of a pattern.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Elem {
-    /// `...`: any number of elements.
-    Deep,
-    /// A name, or None for `*`, with the keys that are given and are not `*`.
-    One {
-        name: Option<String>,
-        keys: Vec<(String, String)>,
-    },
-}
-
-/// A path that may name several leaves: all below it, and all that its wildcards allow.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pattern {
-    elems: Vec<Elem>,
-    /// As it was given, for error texts.
-    text: String,
-}
+/// A path that may name several leaves: all below it, and all that its wildcards allow. `...` is any number of elements,
+/// `*` is any name or key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pattern(Vec<PathElem>);
 
 impl Pattern {
     /// Reads prefix and path.
@@ -35,20 +20,13 @@ impl Pattern {
     /// # Errors
     /// INVALID_ARGUMENT: another origin, the deprecated `element`, a path that the schema does not have.
     pub fn parse(prefix: Option<&Path>, path: &Path) -> Result<Pattern, Status> {
-        let mut elems = Vec::new();
-        let mut text = String::new();
+        let mut elems: Vec<PathElem> = Vec::new();
         for part in prefix.into_iter().chain([path]) {
             check_form(part)?;
             for elem in &part.elem {
-                text.push_str(&format_elem(elem));
-                match elem.name.as_str() {
-                    // Several in a row name what one does, and would cost time without end.
-                    "..." if elems.last() == Some(&Elem::Deep) => {}
-                    "..." => elems.push(Elem::Deep),
-                    name => elems.push(Elem::One {
-                        name: (name != "*").then(|| name.to_owned()),
-                        keys: keys_of(elem),
-                    }),
+                // Several in a row name what one does, and would cost time without end.
+                if !(is_deep(elem) && elems.last().is_some_and(is_deep)) {
+                    elems.push(elem.clone());
                 }
             }
         }
@@ -59,86 +37,84 @@ impl Pattern {
             );
             return Err(Status::invalid_argument(text));
         }
-        if text.is_empty() {
-            text.push('/');
-        }
-        let pattern = Pattern { elems, text };
+        let pattern = Pattern(elems);
         match nodes().iter().any(|node| pattern.may_match(node)) {
             true => Ok(pattern),
             false => Err(Status::invalid_argument(pattern.why_unknown())),
         }
     }
 
-    pub fn text(&self) -> &str {
-        &self.text
+    /// As it was given, for error texts.
+    pub fn text(&self) -> String {
+        match self.0.is_empty() {
+            true => "/".to_owned(),
+            false => format(&self.0),
+        }
+    }
+
+    pub fn elems(&self) -> &[PathElem] {
+        &self.0
     }
 
     /// True when all leaves of one subtree are meant: no `*`, no `...`, no key left out.
     pub fn is_exact(&self) -> bool {
         let node = nodes().iter().find(|node| self.may_match(node));
-        node.is_some_and(|node| {
-            self.elems
-                .iter()
-                .zip(&node.steps)
-                .all(|(elem, step)| match elem {
-                    Elem::Deep => false,
-                    Elem::One { name, keys } => {
-                        name.is_some() && (step.key.is_none() || !keys.is_empty())
-                    }
-                })
-        })
+        let is_exact = |(elem, step): (&PathElem, &Step)| {
+            let is_name = !is_deep(elem) && elem.name != "*";
+            is_name && (step.key.is_none() || keys(elem).next().is_some())
+        };
+        node.is_some_and(|node| self.0.iter().zip(&node.steps).all(is_exact))
     }
 
     /// The elements below which a leaf lies: None for a pattern with `...`.
     pub fn depth(&self) -> Option<usize> {
-        (!self.elems.contains(&Elem::Deep)).then_some(self.elems.len())
+        (!self.0.iter().any(is_deep)).then_some(self.0.len())
     }
 
     /// True for a leaf of the schema that lies at or below this path, whatever its keys are.
     pub fn may_match(&self, node: &Node) -> bool {
-        below(&self.elems, &node.steps, &|_| None)
+        below(&self.0, &node.steps, &|_| None)
     }
 
     /// True for the leaf whose keys `key` names.
     pub fn matches(&self, node: &Node, key: &Keys) -> bool {
-        below(&self.elems, &node.steps, key)
+        below(&self.0, &node.steps, key)
     }
 
     /// The key that the pattern gives for a list, when it gives one and no `...` stands before.
     pub fn key(&self, node: &Node, wanted: Key) -> Option<&str> {
-        self.elems
-            .iter()
+        let elems = self.0.iter().take_while(|elem| !is_deep(elem));
+        let mut keys = elems
             .zip(&node.steps)
-            .take_while(|(elem, _)| **elem != Elem::Deep)
-            .find_map(|(elem, step)| match (elem, step.key) {
-                (Elem::One { keys, .. }, Some((_, key))) if key == wanted => {
-                    keys.first().map(|(_, value)| value.as_str())
-                }
-                _ => None,
-            })
-    }
-
-    /// True when it gives the key of such a list.
-    pub fn names(&self, wanted: Key) -> bool {
-        let mut nodes = nodes().iter().filter(|node| self.may_match(node));
-        nodes.any(|node| self.key(node, wanted).is_some())
+            .filter(|(_, step)| step.key.is_some_and(|(_, key)| key == wanted))
+            .flat_map(|(elem, _)| keys(elem));
+        keys.next().map(|(_, value)| value.as_str())
     }
 
     /// Why no leaf is at this path.
     fn why_unknown(&self) -> String {
         let below = |depth: usize| {
-            let elems = &self.elems[..depth];
+            let elems = &self.0[..depth];
             let nodes = nodes().iter();
             nodes.filter(move |n| below(elems, &n.steps, &|_| None))
         };
         // The first element that no leaf has.
-        let known = (0..self.elems.len()).find(|known| below(known + 1).next().is_none());
+        let known = (0..self.0.len()).find(|known| below(known + 1).next().is_none());
         let known = known.unwrap_or_default();
         let there: Vec<&Step> = below(known)
             .filter_map(|node| node.steps.get(known))
             .collect();
-        format!("{}: element {} {}", self.text, known + 1, one_of(&there))
+        format!("{}: element {} {}", self.text(), known + 1, one_of(&there))
     }
+}
+
+fn is_deep(elem: &PathElem) -> bool {
+    elem.name == "..."
+}
+
+/// The keys that are given and are not `*`.
+fn keys(elem: &PathElem) -> impl Iterator<Item = (&String, &String)> {
+    elem.key.iter().filter(|(_, value)| *value != "*")
 }
 
 /// What an element may be.
@@ -175,13 +151,6 @@ fn check_form(path: &Path) -> Result<(), Status> {
     }
 }
 
-fn keys_of(elem: &PathElem) -> Vec<(String, String)> {
-    let given = elem.key.iter().filter(|(_, value)| *value != "*");
-    given
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
-}
-
 /// A name without its module.
 pub fn bare(name: &str) -> &str {
     name.rsplit_once(':').map_or(name, |(_, name)| name)
@@ -190,41 +159,33 @@ pub fn bare(name: &str) -> &str {
 /// The value of each key of an instance; None matches every value.
 type Keys<'k> = dyn Fn(Key) -> Option<Cow<'k, str>> + 'k;
 
-fn below(elems: &[Elem], steps: &[Step], key: &Keys) -> bool {
+fn below(elems: &[PathElem], steps: &[Step], key: &Keys) -> bool {
     let Some((elem, rest)) = elems.split_first() else {
         return true;
     };
-    match elem {
-        Elem::Deep => (0..=steps.len()).any(|skip| below(rest, &steps[skip..], key)),
-        Elem::One { name, keys } => {
-            let Some((step, steps)) = steps.split_first() else {
-                return false;
-            };
-            name.as_ref().is_none_or(|name| step.is_named(name))
-                && keys.iter().all(|(name, value)| match step.key {
-                    Some((its, of)) if bare(name) == its => {
-                        key(of).is_none_or(|there| there == value.as_str())
-                    }
-                    _ => false,
-                })
-                && below(rest, steps, key)
-        }
+    if is_deep(elem) {
+        return (0..=steps.len()).any(|skip| below(rest, &steps[skip..], key));
     }
-}
-
-fn format_elem(elem: &PathElem) -> String {
-    let mut keys: Vec<_> = elem.key.iter().collect();
-    keys.sort();
-    let keys: String = keys
-        .iter()
-        .map(|(name, value)| format!("[{name}={value}]"))
-        .collect();
-    format!("/{}{keys}", elem.name)
+    let Some((step, steps)) = steps.split_first() else {
+        return false;
+    };
+    (elem.name == "*" || step.is_named(&elem.name))
+        && keys(elem).all(|(name, value)| match step.key {
+            Some((its, of)) if bare(name) == its => key(of).is_none_or(|there| there == *value),
+            _ => false,
+        })
+        && below(rest, steps, key)
 }
 
 /// For error texts.
-pub fn format(path: &Path) -> String {
-    path.elem.iter().map(format_elem).collect()
+pub fn format(elems: &[PathElem]) -> String {
+    let elem = |elem: &PathElem| {
+        let mut keys: Vec<_> = elem.key.iter().collect();
+        keys.sort();
+        let keys = keys.iter().map(|(name, value)| format!("[{name}={value}]"));
+        format!("/{}{}", elem.name, keys.collect::<String>())
+    };
+    elems.iter().map(elem).collect()
 }
 
 #[cfg(test)]

@@ -51,58 +51,56 @@ pub enum Part {
     Operational,
 }
 
-/// The list of which a leaf has an instance for each member, in the order in which answers have them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum List {
-    Ports,
-    /// Queues of a port.
-    Queues,
-    /// Inputs of a port's scheduler: its queues.
-    Inputs,
-    PortReasons,
-    /// None: one instance for the switch.
-    Switch,
-    SwitchReasons,
-}
-
 /// A leaf at its path.
 pub struct Node {
     pub steps: Vec<Step>,
     pub leaf: &'static Leaf,
     pub part: Part,
-    pub list: List,
+    /// The path of the innermost list that it is in; empty for the switch's own.
+    pub list: &'static str,
+    /// What that list's key names.
+    pub member: Option<Key>,
+    /// Whether it is an instance of a port: of its own, or of one of its queues.
+    pub is_of_port: bool,
     /// Its changes are reported at once.
     pub on_change: bool,
 }
 
 impl Node {
+    fn new(row: Row, path: String, leaf: &'static Leaf, part: Part) -> Node {
+        let path: &'static str = path.leak();
+        let steps = steps_of(path);
+        let mut keys = steps.iter().filter_map(|step| step.key);
+        let first = keys.next().map(|(_, key)| key);
+        Node {
+            leaf,
+            part,
+            list: &path[..path.rfind(']').map_or(0, |end| end + 1)],
+            is_of_port: first == Some(Key::Port),
+            member: keys.next_back().map(|(_, key)| key).or(first),
+            on_change: row != Row::Sampled,
+            steps,
+        }
+    }
+
     /// A Set may change it.
     pub fn is_writable(&self) -> bool {
         self.part == Part::Config && self.leaf.write.is_some()
     }
-
-    /// Whether it is an instance of a queue.
-    pub fn is_of_queue(&self) -> bool {
-        matches!(self.list, List::Queues | List::Inputs)
-    }
 }
 
 pub const IF: &str = "openconfig-interfaces";
-pub const QOS: &str = "openconfig-qos";
 /// Our own module.
 pub const FAIRLANE: &str = "fairlane-port";
+const OPENCONFIG: &str = "OpenConfig working group";
 
 /// Modules with their organizations and versions, as Capabilities names them.
 pub const MODELS: [(&str, &str, &str); 6] = [
-    (IF, "OpenConfig working group", "3.8.1"),
-    (
-        "openconfig-if-ethernet",
-        "OpenConfig working group",
-        "2.13.0",
-    ),
-    ("openconfig-if-sdn-ext", "OpenConfig working group", "0.2.0"),
-    (QOS, "OpenConfig working group", "2.2.0"),
-    ("openconfig-p4rt", "OpenConfig working group", "1.0.0"),
+    (IF, OPENCONFIG, "3.8.1"),
+    ("openconfig-if-ethernet", OPENCONFIG, "2.13.0"),
+    ("openconfig-if-sdn-ext", OPENCONFIG, "0.2.0"),
+    ("openconfig-qos", OPENCONFIG, "2.2.0"),
+    ("openconfig-p4rt", OPENCONFIG, "1.0.0"),
     (FAIRLANE, "fairlane", "1.0.0"),
 ];
 
@@ -132,17 +130,12 @@ fn steps_of(path: &'static str) -> Vec<Step> {
     path.split('/').map(step).collect()
 }
 
-fn list_of(steps: &[Step]) -> List {
-    let keys = steps.iter().filter_map(|step| step.key);
-    let keys: Vec<Key> = keys.map(|(_, of)| of).collect();
-    match keys[..] {
-        [] => List::Switch,
-        [Key::SwitchReason] => List::SwitchReasons,
-        [.., Key::PortReason] => List::PortReasons,
-        [_, Key::Queue] => List::Queues,
-        [.., Key::Queue] => List::Inputs,
-        _ => List::Ports,
-    }
+/// Whether a list, given by its path, has this key.
+fn is_key(list: &str, name: &str) -> bool {
+    let key = list
+        .strip_suffix(']')
+        .and_then(|list| list.rsplit_once('['));
+    key.is_some_and(|(_, key)| key.split('=').next() == Some(name))
 }
 
 /// All leaves, made once.
@@ -151,25 +144,23 @@ pub fn nodes() -> &'static [Node] {
     NODES.get_or_init(|| {
         let mut nodes = Vec::new();
         for (row, parent, leaves) in leaf::rows() {
+            let parts: &[(&str, Part)] = match row {
+                Row::Both => &[("config", Part::Config), ("state", Part::Applied)],
+                Row::Config => &[("config", Part::Config)],
+                Row::Applied => &[("state", Part::Applied)],
+                Row::State | Row::Sampled => &[("state", Part::Operational)],
+            };
+            let list = parent.strip_suffix("/{}").unwrap_or_default();
             for (name, leaf) in leaves {
                 let leaf: &'static Leaf = Box::leak(Box::new(leaf));
-                let parts: &[(&str, Part)] = match row {
-                    Row::ListKey => &[("", Part::Key)],
-                    Row::Both => &[("config", Part::Config), ("state", Part::Applied)],
-                    Row::Configured => &[("config", Part::Config)],
-                    Row::Applied => &[("state", Part::Applied)],
-                    Row::Watched | Row::Sampled => &[("state", Part::Operational)],
+                let mut add = |parent: &str, part| {
+                    nodes.push(Node::new(row, format!("{parent}/{name}"), leaf, part));
                 };
+                if is_key(list, name) {
+                    add(list, Part::Key);
+                }
                 for (container, part) in parts {
-                    let parent = parent.replace("{}", container);
-                    let steps = steps_of(format!("{parent}/{name}").leak());
-                    nodes.push(Node {
-                        list: list_of(&steps),
-                        steps,
-                        leaf,
-                        part: *part,
-                        on_change: row != Row::Sampled,
-                    });
+                    add(&parent.replace("{}", container), *part);
                 }
             }
         }
@@ -185,15 +176,18 @@ mod tests {
     #[test]
     fn the_list_of_leaves_is_that_of_the_rows() {
         let mut lines = Vec::new();
-        for (row, path, leaves) in crate::leaf::rows() {
+        for (row, path, leaves) in leaf::rows() {
             let (containers, on_change) = match row {
-                Row::ListKey => ("list key", "yes"),
                 Row::Both => ("config, state", "yes"),
-                Row::Configured => ("config", "yes"),
-                Row::Applied | Row::Watched => ("state", "yes"),
+                Row::Config => ("config", "yes"),
+                Row::Applied | Row::State => ("state", "yes"),
                 Row::Sampled => ("state", ""),
             };
+            let list = path.trim_end_matches("/{}");
             for (name, leaf) in leaves {
+                if is_key(list, name) {
+                    lines.push(format!("/{list}/{name}\tlist key\t\tyes\n"));
+                }
                 let set = if leaf.write.is_some() { "yes" } else { "" };
                 lines.push(format!(
                     "/{path}/{name}\t{containers}\t{set}\t{on_change}\n"
@@ -202,6 +196,35 @@ mod tests {
         }
         let (now, file) = (lines.concat(), include_str!("../leaves.tsv"));
         assert_eq!(now, file, "write this into crates/gnmi/leaves.tsv:\n{now}");
+    }
+
+    /// A new leaf is a new row, and nothing else: no code names a leaf.
+    #[test]
+    fn a_leaf_is_in_one_place() {
+        let sources = [
+            include_str!("leaf.rs"),
+            include_str!("schema.rs"),
+            include_str!("path.rs"),
+            include_str!("select.rs"),
+            include_str!("value.rs"),
+            include_str!("json.rs"),
+            include_str!("view.rs"),
+            include_str!("get.rs"),
+            include_str!("set.rs"),
+            include_str!("subscribe.rs"),
+            include_str!("service.rs"),
+        ];
+        let code = sources.map(|text| text.split("#[cfg(test)]").next().unwrap());
+        let rows = leaf::rows();
+        let names = rows.iter().flat_map(|(_, _, leaves)| leaves);
+        let names: Vec<&str> = names.map(|(name, _)| *name).collect();
+        for name in &names {
+            let written = code.map(|text| text.matches(&format!("\"{name}\"")).count());
+            let rows = names.iter().filter(|other| *other == name).count();
+            // Lists have keys of these names.
+            let keys = usize::from(["queue", "sequence"].contains(name));
+            assert_eq!(written.iter().sum::<usize>(), rows + keys, "{name}");
+        }
     }
 
     #[test]
@@ -213,7 +236,7 @@ mod tests {
         assert_eq!(modules[2], (FAIRLANE, "port"));
         assert_eq!(modules[4], (FAIRLANE, "queue-cells"));
         assert!(node.is_writable());
-        assert_eq!(node.list, List::Ports);
+        assert!(node.list.ends_with("interface[name=port]"));
     }
 
     #[test]

@@ -2,12 +2,14 @@
 //! The leaves of a picture that a pattern names: one walk for Get, Set and Subscribe.
 
 use crate::path::Pattern;
-use crate::schema::{nodes, Key, List, Node};
-use crate::value::Value;
+use crate::schema::{nodes, Key, Node};
 use crate::view::{View, Wants};
 use device::PORT_REFUSALS;
-use p4rt::proto::gnmi::{Path, PathElem};
+use p4rt::proto::gnmi::{Encoding, Path, PathElem, TypedValue};
+use serde_json::Value as Json;
 use std::borrow::Cow;
+use std::ops::Range;
+use tonic::Status;
 
 /// One instance of a leaf: its port, and its queue or reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,7 +39,7 @@ impl Instance {
     }
 
     /// None where it has no value.
-    pub fn value(self, view: &View) -> Option<Value> {
+    pub fn value(self, view: &View) -> Option<Json> {
         self.node().leaf.value(view, self)
     }
 
@@ -63,25 +65,32 @@ impl Instance {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
     pub at: Instance,
-    pub value: Value,
+    pub value: Json,
+}
+
+impl Found {
+    pub fn encode(&self, encoding: Encoding) -> TypedValue {
+        self.at.node().leaf.kind.encode(&self.value, encoding)
+    }
 }
 
 /// The leaves of the schema that a pattern may name.
 #[derive(Debug, Clone)]
 pub struct Selection {
     pub pattern: Pattern,
-    /// Indices in `nodes()`, by list.
+    /// Indices in `nodes()`.
     nodes: Vec<usize>,
 }
 
 impl Selection {
     /// Those for which `wanted` is true.
     pub fn new(pattern: Pattern, wanted: impl Fn(&Node) -> bool) -> Selection {
-        let all = nodes();
-        let is_wanted = |index: &usize| wanted(&all[*index]) && pattern.may_match(&all[*index]);
-        let mut nodes: Vec<usize> = (0..all.len()).filter(is_wanted).collect();
-        nodes.sort_by_key(|index| all[*index].list);
-        Selection { pattern, nodes }
+        let is_wanted = |(_, node): &(usize, &Node)| wanted(node) && pattern.may_match(node);
+        let nodes = nodes().iter().enumerate().filter(is_wanted);
+        Selection {
+            nodes: nodes.map(|(index, _)| index).collect(),
+            pattern,
+        }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -99,53 +108,59 @@ impl Selection {
         wants.fold(Wants::default(), Wants::or)
     }
 
-    /// Calls `each` for every instance, whether it has a value or not. Queues are as many as `queues` says of a port of
-    /// the picture, or one more that the pattern names. The CPU port is there for those who give its name: who asks for
-    /// all ports means those that have an interface, and floods to them.
+    /// Calls `each` for every instance, whether it has a value or not: port by port, and list by list. Queues are as many
+    /// as `queues` says of a port of the picture, or one more that the pattern names. The CPU port is there for those who
+    /// give its name: who asks for all ports means those that have an interface, and floods to them.
     pub fn each(
         &self,
         view: &View,
         queues: impl Fn(usize) -> usize,
         mut each: impl FnMut(Instance),
     ) {
-        let list = |index: usize| nodes()[index].list;
-        let switch = self
-            .nodes
-            .partition_point(|index| list(*index) < List::Switch);
-        let (of_ports, of_switch) = self.nodes.split_at(switch);
-        let is_one_list = |a: &usize, b: &usize| list(*a) == list(*b);
-        let mut walk = |some: &[usize], port: usize| {
-            let node = &nodes()[some[0]];
-            let members = match node.list {
-                List::Ports | List::Switch => 0..1,
-                List::PortReasons => 0..PORT_REFUSALS.len(),
-                List::SwitchReasons => 0..view.drops.len(),
-                List::Queues | List::Inputs => match self.pattern.key(node, Key::Queue) {
-                    None => 0..queues(port),
-                    Some(queue) => queue
-                        .parse()
-                        .map_or(0..0, |q: usize| q..q.saturating_add(1)),
-                },
+        let node = |index: &usize| &nodes()[*index];
+        let is_alike = |a: &usize, b: &usize| node(a).is_of_port == node(b).is_of_port;
+        for some in self.nodes.chunk_by(is_alike) {
+            let ports = match node(&some[0]).is_of_port {
+                true => view.ports.len(),
+                false => 1,
             };
-            for member in members {
-                let all = some.iter().map(|node| Instance {
-                    node: *node,
-                    port,
-                    member,
-                });
-                all.filter(|at| self.names(view, *at)).for_each(&mut each);
-            }
-        };
-        for (port, its) in view.ports.iter().enumerate() {
-            for some in of_ports.chunk_by(is_one_list) {
-                let named = self.pattern.key(&nodes()[some[0]], Key::Port);
-                if named.is_none_or(|name| name == its.interface.name) {
-                    walk(some, port);
+            for port in 0..ports {
+                for list in some.chunk_by(|a, b| node(a).list == node(b).list) {
+                    for member in self.members(view, node(&list[0]), port, &queues) {
+                        let all = list.iter().map(|node| Instance {
+                            node: *node,
+                            port,
+                            member,
+                        });
+                        all.filter(|at| self.names(view, *at)).for_each(&mut each);
+                    }
                 }
             }
         }
-        let of_switch = of_switch.chunk_by(is_one_list);
-        of_switch.for_each(|some| walk(some, 0));
+    }
+
+    /// The members of the list that a leaf is in, as far as the pattern says which.
+    fn members(
+        &self,
+        view: &View,
+        node: &Node,
+        port: usize,
+        queues: impl Fn(usize) -> usize,
+    ) -> Range<usize> {
+        let is_other = |name: &str| view.ports[port].interface.name != name;
+        if self.pattern.key(node, Key::Port).is_some_and(is_other) {
+            return 0..0;
+        }
+        match node.member {
+            Some(Key::Queue) => match self.pattern.key(node, Key::Queue).map(str::parse) {
+                None => 0..queues(port),
+                Some(Ok(queue)) => queue..usize::saturating_add(queue, 1),
+                Some(Err(_)) => 0..0,
+            },
+            Some(Key::PortReason) => 0..PORT_REFUSALS.len(),
+            Some(Key::SwitchReason) => 0..view.drops.len(),
+            Some(Key::Port | Key::Sequence) | None => 0..1,
+        }
     }
 
     fn names(&self, view: &View, at: Instance) -> bool {
@@ -156,44 +171,38 @@ impl Selection {
             _ => key(of),
         };
         let node = at.node();
-        let is_cpu = node.list < List::Switch && view.ports[at.port].interface.cpu;
+        let is_cpu = node.is_of_port && view.ports[at.port].interface.cpu;
         self.pattern.matches(node, &key) && !(is_cpu && self.pattern.matches(node, &no_port))
     }
 
     /// The leaves that have a value; None when these are more than `max`.
     pub fn read(&self, view: &View, max: usize) -> Option<Vec<Found>> {
-        let (mut found, mut more) = (Vec::new(), false);
+        let mut found = Vec::new();
         self.each_read(view, |at| {
-            if more {
-                return;
-            }
-            if let Some(value) = at.value(view) {
-                more = found.len() == max;
-                if !more {
-                    found.push(Found { at, value });
-                }
+            if found.len() <= max {
+                found.extend(at.value(view).map(|value| Found { at, value }));
             }
         });
-        (!more).then_some(found)
+        (found.len() <= max).then_some(found)
     }
 
-    /// How many leaves have a value; where these are more than `max`, any number above it.
-    pub fn count(&self, view: &View, max: usize) -> usize {
-        let mut count = 0;
+    /// # Errors
+    /// NOT_FOUND when a key names nothing.
+    pub fn check_there(&self, view: &View) -> Result<(), Status> {
+        let mut is_there = !self.pattern.is_exact() || self.is_empty();
         self.each_read(view, |at| {
-            count += usize::from(count <= max && at.value(view).is_some());
+            let queues = view.ports.get(at.port).map_or(0, |port| port.config.queues);
+            is_there |= at.node().member != Some(Key::Queue) || at.member < queues;
         });
-        count
-    }
-
-    /// Whether one of the instances is there, value or not.
-    pub fn is_there(&self, view: &View) -> bool {
-        let mut there = false;
-        self.each_read(view, |at| {
-            let is_queue = |queues| at.member < queues;
-            there |= !at.node().is_of_queue() || is_queue(view.ports[at.port].config.queues);
-        });
-        there
+        if is_there {
+            return Ok(());
+        }
+        let names: Vec<&str> = view.ports.iter().map(|p| &*p.interface.name).collect();
+        Err(Status::not_found(format!(
+            "{}: there is nothing of this name; interfaces are {}, queues have numbers from 0 on",
+            self.pattern.text(),
+            names.join(", ")
+        )))
     }
 
     fn each_read(&self, view: &View, each: impl FnMut(Instance)) {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The gRPC service `gnmi.gNMI` over the calls, and who may do what.
 
-use crate::budget::Budget;
 use crate::get;
 use crate::links::{watch_changes, Links};
 use crate::schema::MODELS;
-use crate::set::Setter;
-use crate::subscribe::{Subscriber, QUEUE};
+use crate::set;
+use crate::subscribe::{Budgets, Subscriber, QUEUE};
 use crate::value::ENCODINGS;
 use crate::view::{Interface, Viewer};
 use device::DeviceHandle;
@@ -16,10 +15,10 @@ use p4rt::proto::gnmi::{
     SetResponse, SubscribeRequest, SubscribeResponse,
 };
 use p4rt::short;
-use p4rt::{Access, Answers};
+use p4rt::Answers;
 use std::io;
 use std::sync::Arc;
-use tokio::sync::{mpsc, watch, Semaphore};
+use tokio::sync::{mpsc, watch, Mutex, Semaphore};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
@@ -30,19 +29,18 @@ pub const VERSION: &str = "0.10.0";
 const SUBSCRIBERS_MAX: usize = 1_024;
 /// Answers to Get that are made at a time; others wait for their turn.
 const GETS: usize = 2;
-/// Largest request taken.
-const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
 /// The service.
 pub struct Gnmi {
     viewer: Arc<Viewer>,
-    setter: Arc<Setter>,
+    /// Sets are applied one after another.
+    sets: Arc<Mutex<()>>,
     changes: watch::Receiver<u64>,
     _changes_in: Arc<watch::Sender<u64>>,
     places: Arc<Semaphore>,
     gets: Semaphore,
     answers: Answers,
-    budget: Arc<Budget>,
+    budgets: Arc<Budgets>,
 }
 
 impl Gnmi {
@@ -61,19 +59,19 @@ impl Gnmi {
         watch_changes(changes, changes_in.clone())?;
         Ok(Gnmi {
             viewer: Arc::new(Viewer::new(handle, links, interfaces)),
-            setter: Arc::default(),
+            sets: Arc::default(),
             changes: changes_in.subscribe(),
             _changes_in: changes_in,
             places: Arc::new(Semaphore::new(SUBSCRIBERS_MAX)),
             gets: Semaphore::new(GETS),
             answers: Answers::default(),
-            budget: Arc::default(),
+            budgets: Arc::default(),
         })
     }
 
     /// For [`p4rt::Server::routes`].
     pub fn into_routes(self) -> Routes {
-        Routes::new(GNmiServer::new(self).max_decoding_message_size(MAX_MESSAGE_BYTES))
+        Routes::new(GNmiServer::new(self))
     }
 }
 
@@ -109,13 +107,7 @@ impl GNmi for Gnmi {
     }
 
     async fn set(&self, request: Request<SetRequest>) -> Result<Response<SetResponse>, Status> {
-        if Access::from_request(&request) == Access::ReadOnly {
-            return Err(Status::permission_denied(
-                "Read-only: the client's certificate has the organizational unit observer",
-            ));
-        }
-        self.setter
-            .set(&self.viewer, request.into_inner())
+        set::set(&self.sets, &self.viewer, request.into_inner())
             .await
             .map(Response::new)
             .map_err(short)
@@ -134,7 +126,7 @@ impl GNmi for Gnmi {
         let subscriber = Subscriber {
             viewer: self.viewer.clone(),
             changes: self.changes.clone(),
-            budget: self.budget.clone(),
+            budgets: self.budgets.clone(),
             out,
         };
         let incoming = request.into_inner();

@@ -3,14 +3,13 @@
 //!
 //! A subscriber that reads slowly gets fewer samples and the latest values, never a queue that grows: the next
 //! picture is taken when there is room for it again. One that does not read at all is cut off. What all of them ask
-//! for together is bounded ([`crate::budget`]).
+//! for together is bounded ([`Budgets`]).
 
-use crate::budget::{Budget, Load, Share};
 use crate::get::{self, check_encoding, check_models, leaf_update, target_of};
 use crate::path::Pattern;
 use crate::select::{Found, Instance, Selection};
-use crate::value::Value;
-use crate::view::{View, Viewer, Wants};
+use crate::view::{View, Viewer};
+use p4rt::budget::{Budget, Share};
 use p4rt::proto::gnmi::subscribe_request::Request as Asked;
 use p4rt::proto::gnmi::subscribe_response::Response;
 use p4rt::proto::gnmi::subscription_list::Mode;
@@ -19,12 +18,13 @@ use p4rt::proto::gnmi::{
     SubscriptionList, SubscriptionMode,
 };
 use p4rt::short;
-use std::collections::{HashMap, HashSet};
+use serde_json::Value as Json;
+use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{timeout, Instant};
+use tokio::time::{sleep_until, timeout, Instant};
 use tokio_stream::{Stream, StreamExt};
 use tonic::Status;
 
@@ -50,34 +50,49 @@ type Item = Result<SubscribeResponse, Status>;
 /// What the client sends.
 pub type Incoming = Pin<Box<dyn Stream<Item = Result<SubscribeRequest, Status>> + Send>>;
 
+/// What all subscribers together may ask for.
+pub struct Budgets {
+    /// Remembered as sent: some 0.5 GB.
+    leaves: Budget,
+    /// By samples and heartbeats.
+    leaves_per_s: Budget,
+}
+
+impl Default for Budgets {
+    fn default() -> Budgets {
+        Budgets {
+            leaves: Budget::new(4_000_000),
+            leaves_per_s: Budget::new(1_000_000),
+        }
+    }
+}
+
 /// One client.
 pub struct Subscriber {
     pub viewer: Arc<Viewer>,
     pub changes: watch::Receiver<u64>,
-    pub budget: Arc<Budget>,
+    pub budgets: Arc<Budgets>,
     pub out: mpsc::Sender<Item>,
 }
 
-/// When what is sent.
-#[derive(Debug, Clone, Copy)]
-enum Rhythm {
-    /// When the client polls, or once.
-    Asked,
-    OnChange,
-    /// Below [`INTERVAL_MIN`] the interval follows the number of leaves.
-    Sample {
-        asked: Duration,
-        redundant: bool,
-    },
+/// An instant that comes again and again.
+struct Timer {
+    every: Duration,
+    at: Instant,
+    /// What has not changed is sent too.
+    all: bool,
 }
 
 struct Watched {
     selection: Selection,
-    rhythm: Rhythm,
-    next: Option<Instant>,
-    heartbeat: Option<(Duration, Instant)>,
+    /// Sent when it changes.
+    on_change: bool,
+    /// The interval of its samples follows the number of leaves.
+    fastest: bool,
+    /// Samples first, then heartbeats; with neither it is sent when the client polls, or once.
+    timers: Vec<Timer>,
     /// What the client has; empty where nothing follows from it.
-    sent: HashMap<Instance, Value>,
+    sent: HashMap<Instance, Json>,
     /// Leaves that it had last.
     leaves: usize,
 }
@@ -89,7 +104,8 @@ struct Plan {
     prefix: Option<Path>,
     updates_only: bool,
     watched: Vec<Watched>,
-    share: Share,
+    leaves: Share,
+    leaves_per_s: Share,
 }
 
 /// The client has gone, or was cut off with a status.
@@ -119,32 +135,30 @@ impl Subscriber {
         let Some(Asked::Subscribe(list)) = first?.request else {
             return Err(unexpected("`subscribe`", "at first"));
         };
-        let mut plan = Plan::from_list(list, &self.budget)?;
+        let mut plan = Plan::from_list(list, &self.budgets)?;
         let initial = !plan.updates_only;
         self.send_all(&mut plan, initial).await?;
         match plan.mode {
             Mode::Once => Ok(()),
-            Mode::Poll => self.poll(&mut plan, incoming).await,
+            Mode::Poll => {
+                while let Some(message) = incoming.next().await {
+                    match message?.request {
+                        Some(Asked::Poll(_)) => self.send_all(&mut plan, true).await?,
+                        _ => return Err(unexpected("`poll`", "after a subscription in mode POLL")),
+                    }
+                }
+                Ok(())
+            }
             Mode::Stream => self.stream(&mut plan, incoming).await,
         }
     }
 
-    async fn poll(&mut self, plan: &mut Plan, incoming: &mut Incoming) -> Result<(), End> {
-        while let Some(message) = incoming.next().await {
-            match message?.request {
-                Some(Asked::Poll(_)) => self.send_all(plan, true).await?,
-                _ => return Err(unexpected("`poll`", "after a subscription in mode POLL")),
-            }
-        }
-        Ok(())
-    }
-
     async fn stream(&mut self, plan: &mut Plan, incoming: &mut Incoming) -> Result<(), End> {
-        let on_change = |w: &Watched| matches!(w.rhythm, Rhythm::OnChange);
-        let listens = plan.watched.iter().any(on_change);
+        let listens = plan.watched.iter().any(|w| w.on_change);
         let mut asks = true;
         loop {
-            let due = plan.watched.iter().filter_map(Watched::due).min();
+            let timers = plan.watched.iter().flat_map(|w| &w.timers);
+            let due = timers.map(|timer| timer.at).min();
             let mut changed = false;
             tokio::select! {
                 () = self.out.closed() => return Ok(()),
@@ -158,56 +172,53 @@ impl Subscriber {
                     Ok(()) => changed = true,
                     Err(_) => return Err(Status::unavailable("the switch has stopped").into()),
                 },
-                () = sleep_until(due) => {}
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
             }
-            let now = Instant::now();
-            let due =
-                |w: &Watched| (changed && on_change(w)) || w.due().is_some_and(|due| due <= now);
-            if !plan.watched.iter().any(due) {
-                continue;
-            }
-            let wants = plan.wants(due);
-            let view = match changed {
-                true => self.viewer.view(wants).await?,
-                false => self.viewer.sample(wants).await?,
-            };
-            let news = |w: &Watched| due(w).then(|| w.is_all_due(now));
-            self.report(&view, plan, now, news, true).await?;
+            self.report(plan, changed, true, |w, now| w.due(changed, now))
+                .await?;
         }
     }
 
     /// Everything as it is now, and that this is all.
     async fn send_all(&mut self, plan: &mut Plan, send: bool) -> Result<(), End> {
-        let wants = plan.wants(|_| true);
         // What changes from here on is reported later.
         self.changes.mark_unchanged();
-        let view = self.viewer.view(wants).await?;
-        let now = Instant::now();
-        self.report(&view, plan, now, |_| Some(true), send).await?;
+        self.report(plan, true, send, |_, _| Some(true)).await?;
         self.put(Response::SyncResponse(true)).await
     }
 
-    /// Sends of each what `due` says: nothing, what has changed, or all (true).
+    /// Sends of each what `due` says of it now: nothing, what has changed, or all (true). It is as it is now, or with
+    /// `fresh` false as it was a moment ago.
     async fn report(
         &self,
-        view: &View,
         plan: &mut Plan,
-        now: Instant,
-        due: impl Fn(&Watched) -> Option<bool>,
+        fresh: bool,
         send: bool,
+        due: impl Fn(&Watched, Instant) -> Option<bool>,
     ) -> Result<(), End> {
+        let now = Instant::now();
+        let mut wanted = plan.watched.iter().filter(|w| due(w, now).is_some());
+        let Some(first) = wanted.next() else {
+            return Ok(());
+        };
+        let wants = wanted.fold(first.selection.wants(), |all, w| {
+            all.or(w.selection.wants())
+        });
+        let view = match fresh {
+            true => self.viewer.view(wants).await?,
+            false => self.viewer.sample(wants).await?,
+        };
         let mut left = get::LEAVES_MAX;
         for index in 0..plan.watched.len() {
             let watched = &mut plan.watched[index];
-            let Some(all) = due(watched) else {
+            let Some(all) = due(watched, now) else {
                 continue;
             };
-            let (found, gone) = watched.news(view, now, all, left)?;
+            let (found, gone) = watched.news(&view, now, all, left)?;
             left -= watched.leaves;
-            let load = plan.load();
-            plan.share.set(load)?;
+            plan.claim()?;
             if send {
-                self.send(view, plan, found, gone).await?;
+                self.send(&view, plan, found, gone).await?;
             }
         }
         Ok(())
@@ -261,29 +272,33 @@ fn unexpected(allowed: &str, when: &str) -> End {
     Status::invalid_argument(format!("{when} {allowed} is allowed")).into()
 }
 
-async fn sleep_until(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due).await,
-        None => std::future::pending().await,
-    }
-}
-
 impl Watched {
-    fn due(&self) -> Option<Instant> {
-        let heartbeat = self.heartbeat.map(|(_, at)| at);
-        self.next.into_iter().chain(heartbeat).min()
+    fn new(selection: Selection, on_change: bool) -> Watched {
+        Watched {
+            selection,
+            on_change,
+            fastest: false,
+            timers: Vec::new(),
+            sent: HashMap::new(),
+            leaves: 0,
+        }
     }
 
-    /// Whether what has not changed is to be sent too.
-    fn is_all_due(&self, now: Instant) -> bool {
-        let is_sample = matches!(
-            self.rhythm,
-            Rhythm::Sample {
-                redundant: true,
-                ..
-            }
-        );
-        is_sample || self.heartbeat.is_some_and(|(_, at)| at <= now)
+    /// From now on, as all of it is sent at first.
+    fn repeat(&mut self, every: Duration, all: bool) {
+        let at = Instant::now() + every;
+        self.timers.push(Timer { every, at, all });
+    }
+
+    /// Whether something of it is to be sent now: what has changed, or all (true).
+    fn due(&self, changed: bool, now: Instant) -> Option<bool> {
+        let mut timers = self
+            .timers
+            .iter()
+            .filter(|timer| timer.at <= now)
+            .peekable();
+        let is_due = (changed && self.on_change) || timers.peek().is_some();
+        is_due.then(|| timers.any(|timer| timer.all))
     }
 
     /// What is to be sent now, all leaves or those that have changed, and the paths of those that have no value any more.
@@ -303,65 +318,64 @@ impl Watched {
                 get::LEAVES_MAX
             ))
         })?;
-        let there: HashSet<_> = found.iter().map(|f| f.at).collect();
-        let gone = self.sent.keys().filter(|at| !there.contains(at));
-        let gone: Vec<Path> = gone.map(|at| at.path(view, usize::MAX)).collect();
         let is_news = |f: &&Found| all || self.sent.get(&f.at) != Some(&f.value);
         let news = found.iter().filter(is_news).cloned().collect();
         self.leaves = found.len();
-        if !matches!(self.rhythm, Rhythm::Asked) {
+        let mut gone = std::mem::take(&mut self.sent);
+        if self.on_change || !self.timers.is_empty() {
             self.sent = found.into_iter().map(|f| (f.at, f.value)).collect();
         }
+        gone.retain(|at, _| !self.sent.contains_key(at));
+        let gone = gone.into_keys().map(|at| at.path(view, usize::MAX));
         self.turn(now);
-        Ok((news, gone))
-    }
-
-    /// The interval of its samples.
-    fn every(&self) -> Option<Duration> {
-        let leaves = u32::try_from(self.leaves).unwrap_or(u32::MAX);
-        match self.rhythm {
-            Rhythm::Sample { asked, .. } if asked < INTERVAL_MIN => {
-                Some(INTERVAL_MIN.max(Duration::from_secs(1) / FASTEST_LEAVES_PER_S * leaves))
-            }
-            Rhythm::Sample { asked, .. } => Some(asked),
-            Rhythm::OnChange | Rhythm::Asked => None,
-        }
+        Ok((news, gone.collect()))
     }
 
     /// Sets the next instants; those that were missed are not made up for.
     fn turn(&mut self, now: Instant) {
-        let after = |at: Instant, every: Duration| match at {
-            at if at > now => at,
-            at if at + every > now => at + every,
-            _ => now + every,
-        };
-        if let Some(every) = self.every() {
-            self.next = Some(after(self.next.unwrap_or(now), every));
+        if self.fastest {
+            let leaves = u32::try_from(self.leaves).unwrap_or(u32::MAX);
+            let every = Duration::from_secs(1) / FASTEST_LEAVES_PER_S * leaves;
+            self.timers[0].every = INTERVAL_MIN.max(every);
         }
-        if let Some((every, at)) = &mut self.heartbeat {
-            *at = after(*at, *every);
+        for Timer { every, at, .. } in &mut self.timers {
+            *at = match *at {
+                later if later > now => later,
+                last if last + *every > now => last + *every,
+                _ => now + *every,
+            };
         }
     }
 }
 
 impl Plan {
-    /// What must be read for those that are `due`.
-    fn wants(&self, due: impl Fn(&Watched) -> bool) -> Wants {
-        let due = self.watched.iter().filter(|w| due(w));
-        due.fold(Wants::default(), |all, w| all.or(w.selection.wants()))
-    }
-
-    /// What it asks for, as far as it was read.
-    fn load(&self) -> Load {
-        let mut load = Load::default();
-        for watched in &self.watched {
-            let beat = watched.heartbeat.map(|(every, _)| every);
-            load.add(watched.leaves, watched.every().into_iter().chain(beat));
+    /// Asks for what it names, as far as it was read.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED, with what there is.
+    fn claim(&self) -> Result<(), Status> {
+        let leaves = self.watched.iter().map(|w| w.leaves).sum();
+        let timers = self.watched.iter().flat_map(|w| {
+            let timers = w.timers.iter();
+            timers.map(|timer| (w.leaves as u128 * 1_000_000_000).div_ceil(timer.every.as_nanos()))
+        });
+        let leaves_per_s = timers.sum::<u128>().try_into().unwrap_or(usize::MAX);
+        for (what, share, wanted) in [
+            ("leaves a second", &self.leaves_per_s, leaves_per_s),
+            ("leaves", &self.leaves, leaves),
+        ] {
+            if !share.set(wanted) {
+                let (budget, others) = (&share.budget, share.budget.used() - share.own());
+                return Err(Status::resource_exhausted(format!(
+                    "{wanted} {what} are asked for; all subscribers together get {}, and others have {others} of them",
+                    budget.max
+                )));
+            }
         }
-        load
+        Ok(())
     }
 
-    fn from_list(list: SubscriptionList, budget: &Arc<Budget>) -> Result<Plan, Status> {
+    fn from_list(list: SubscriptionList, budgets: &Budgets) -> Result<Plan, Status> {
         let mode = Mode::try_from(list.mode)
             .map_err(|_| Status::invalid_argument("mode STREAM, ONCE or POLL is allowed"))?;
         // JSON is what a client gets that names no encoding, such as finsy, which takes leaves as scalars only; Stratum
@@ -381,18 +395,10 @@ impl Plan {
         for subscription in &list.subscription {
             let path = subscription.path.clone().unwrap_or_default();
             let pattern = Pattern::parse(list.prefix.as_ref(), &path)?;
-            let (parts, heartbeat) = match mode {
-                Mode::Stream => rhythms(subscription, pattern)?,
-                _ => (vec![(all_of(pattern), Rhythm::Asked)], None),
-            };
-            watched.extend(parts.into_iter().map(|(selection, rhythm)| Watched {
-                selection,
-                rhythm,
-                next: None,
-                heartbeat: heartbeat.map(|every| (every, Instant::now() + every)),
-                sent: HashMap::new(),
-                leaves: 0,
-            }));
+            match mode {
+                Mode::Stream => watched.extend(streamed(subscription, pattern)?),
+                _ => watched.push(Watched::new(all_of(pattern), false)),
+            }
         }
         Ok(Plan {
             mode,
@@ -400,7 +406,8 @@ impl Plan {
             prefix: target_of(list.prefix.as_ref()),
             updates_only: list.updates_only,
             watched,
-            share: Share::new(budget),
+            leaves: Share::new(&budgets.leaves),
+            leaves_per_s: Share::new(&budgets.leaves_per_s),
         })
     }
 }
@@ -409,31 +416,28 @@ fn all_of(pattern: Pattern) -> Selection {
     Selection::new(pattern, |_| true)
 }
 
-/// The leaves that a subscription of a stream names, by when they are sent; and how often they are sent at least.
-type Rhythms = (Vec<(Selection, Rhythm)>, Option<Duration>);
-
-fn rhythms(subscription: &Subscription, pattern: Pattern) -> Result<Rhythms, Status> {
-    let text = pattern.text().to_owned();
+/// What a subscription of a stream names, by when it is sent.
+fn streamed(subscription: &Subscription, pattern: Pattern) -> Result<Vec<Watched>, Status> {
+    let text = pattern.text();
     let wrong = |what: &str| Status::invalid_argument(format!("{text}: {what}"));
     let mode = SubscriptionMode::try_from(subscription.mode)
         .map_err(|_| wrong("mode TARGET_DEFINED, ON_CHANGE or SAMPLE is allowed"))?;
     let beat = Duration::from_nanos(subscription.heartbeat_interval);
-    let beat = Some(beat).filter(|beat| !beat.is_zero());
-    if beat.is_some_and(|beat| beat < INTERVAL_MIN) {
+    if beat > Duration::ZERO && beat < INTERVAL_MIN {
         return Err(wrong(&format!(
             "a heartbeat_interval of {} ns; at least {INTERVAL_MIN:?} is allowed",
             subscription.heartbeat_interval
         )));
     }
-    let parts = match mode {
+    let mut parts = match mode {
         SubscriptionMode::Sample => {
             // gNMI would have one that is too short refused. Stratum samples as fast as it can, and clients rely on that
             // without knowing: finsy's ngsdn gives milliseconds where nanoseconds are meant.
-            let rhythm = Rhythm::Sample {
-                asked: Duration::from_nanos(subscription.sample_interval),
-                redundant: !subscription.suppress_redundant,
-            };
-            vec![(all_of(pattern), rhythm)]
+            let every = Duration::from_nanos(subscription.sample_interval);
+            let mut sampled = Watched::new(all_of(pattern), false);
+            sampled.fastest = every < INTERVAL_MIN;
+            sampled.repeat(every.max(INTERVAL_MIN), !subscription.suppress_redundant);
+            vec![sampled]
         }
         SubscriptionMode::OnChange => {
             let selection = all_of(pattern);
@@ -444,21 +448,22 @@ fn rhythms(subscription: &Subscription, pattern: Pattern) -> Result<Rhythms, Sta
                     names.join("/")
                 )));
             }
-            vec![(selection, Rhythm::OnChange)]
+            vec![Watched::new(selection, true)]
         }
         SubscriptionMode::TargetDefined => {
             let told = Selection::new(pattern.clone(), |node| node.on_change);
             let sampled = Selection::new(pattern, |node| !node.on_change);
-            let sample = Rhythm::Sample {
-                asked: INTERVAL_TARGET,
-                redundant: true,
-            };
-            let mut parts = vec![(told, Rhythm::OnChange), (sampled, sample)];
-            parts.retain(|(selection, _)| !selection.is_empty());
+            let mut sampled = Watched::new(sampled, false);
+            sampled.repeat(INTERVAL_TARGET, true);
+            let mut parts = vec![Watched::new(told, true), sampled];
+            parts.retain(|part| !part.selection.is_empty());
             parts
         }
     };
-    Ok((parts, beat))
+    if beat > Duration::ZERO {
+        parts.iter_mut().for_each(|part| part.repeat(beat, true));
+    }
+    Ok(parts)
 }
 
 #[cfg(test)]
@@ -470,7 +475,7 @@ mod tests {
     /// A stream's answers, up to the sync: how many leaves.
     async fn begin(
         bench: &Bench,
-        budget: &Arc<Budget>,
+        budgets: &Arc<Budgets>,
         path: &str,
         sample_interval_ms: u64,
     ) -> Result<(usize, mpsc::Receiver<Item>), Status> {
@@ -488,7 +493,7 @@ mod tests {
         let subscriber = Subscriber {
             viewer: bench.viewer.clone(),
             changes: watch::channel(0).1,
-            budget: budget.clone(),
+            budgets: budgets.clone(),
             out,
         };
         let request = SubscribeRequest {
@@ -509,7 +514,7 @@ mod tests {
 
     #[tokio::test]
     async fn all_samples_together_are_bounded() {
-        let (bench, budget) = (bench(Told::default()), Arc::default());
+        let (bench, budgets) = (bench(Told::default()), Arc::default());
         let config = device::PortConfig {
             queues: 500,
             ..device::PortConfig::default()
@@ -517,19 +522,19 @@ mod tests {
         let grow = move |device: &mut device::Device, now| device.set_port(now, 1, config);
         bench.viewer.handle().call(grow).await.unwrap().unwrap();
         let queues = "/qos/interfaces/interface[interface-id=a]/output/queues";
-        let (leaves, first) = begin(&bench, &budget, queues, 10).await.unwrap();
+        let (leaves, first) = begin(&bench, &budgets, queues, 10).await.unwrap();
         assert_eq!(leaves % 500, 0);
         assert!(leaves * 100 > 500_000, "{leaves}");
-        let error = begin(&bench, &budget, queues, 10).await.unwrap_err();
+        let error = begin(&bench, &budgets, queues, 10).await.unwrap_err();
         assert_eq!(error.code(), tonic::Code::ResourceExhausted);
         let text = format!("{} leaves a second are asked for; all", leaves * 100);
         assert!(error.message().starts_with(&text), "{error}");
         // Slower it goes, and who asks for the shortest interval gets one that fits.
-        let slower = begin(&bench, &budget, queues, 1_000).await.unwrap();
-        let fastest = begin(&bench, &budget, queues, 0).await.unwrap();
+        let slower = begin(&bench, &budgets, queues, 1_000).await.unwrap();
+        let fastest = begin(&bench, &budgets, queues, 0).await.unwrap();
         drop((first, slower, fastest));
         let again = async {
-            while begin(&bench, &budget, queues, 10).await.is_err() {
+            while begin(&bench, &budgets, queues, 10).await.is_err() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
@@ -551,7 +556,7 @@ mod tests {
                 }],
                 ..SubscriptionList::default()
             };
-            let plan = Plan::from_list(list, &Arc::default()).unwrap();
+            let plan = Plan::from_list(list, &Budgets::default()).unwrap();
             assert_eq!(plan.encoding, sent);
         }
     }

@@ -4,7 +4,6 @@
 use crate::links::{LinkStatus, Links};
 use device::{Accounts, DeviceHandle, DropReason, PortConfig, PortStats, QueueStats, Usage};
 use netio::Ethernet;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::Mutex;
@@ -152,18 +151,18 @@ impl Viewer {
             .call(move |device, _| {
                 let read = |port| {
                     let config = *device.port(port)?;
-                    let stats = device.port_stats(port)?;
-                    Some((port, (config, stats, device.port_usage(port)?)))
+                    Some((config, device.port_stats(port)?, device.port_usage(port)?))
                 };
-                let ports: Vec<_> = numbers.into_iter().filter_map(read).collect();
-                (ports, device.stats().clone(), device.accounts())
+                let ports: Vec<_> = numbers.into_iter().map(read).collect();
+                let drops = |reason: &DropReason| (*reason, device.stats().dropped(*reason));
+                let drops = DropReason::ALL.iter().map(drops).collect();
+                (ports, drops, device.accounts())
             })
             .await
             .map_err(gone)?;
-        let read: HashMap<u32, _> = read.into_iter().collect();
         let mut ports = Vec::with_capacity(read.len());
-        for interface in &self.interfaces {
-            let Some((config, stats, usage)) = read.get(&interface.port) else {
+        for (interface, read) in self.interfaces.iter().zip(read) {
+            let Some((config, stats, usage)) = read else {
                 continue;
             };
             let mut queues = Vec::new();
@@ -197,9 +196,9 @@ impl Viewer {
             };
             ports.push(PortView {
                 interface: interface.clone(),
-                config: *config,
-                stats: *stats,
-                usage: *usage,
+                config,
+                stats,
+                usage,
                 link,
                 ethernet: match wants.ethernet && !interface.cpu {
                     true => self.links.ethernet(&interface.name),
@@ -215,10 +214,7 @@ impl Viewer {
             has: wants,
             ports,
             accounts,
-            drops: DropReason::ALL
-                .iter()
-                .map(|reason| (*reason, drops.dropped(*reason)))
-                .collect(),
+            drops,
         })
     }
 }

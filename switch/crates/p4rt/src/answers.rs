@@ -1,28 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Long answers in one message: what of them is on its way to clients, all together bounded.
 
-use std::sync::Arc;
-
 use prost::Message;
-use tokio::sync::Semaphore;
 use tonic::{Response, Status};
 
+use crate::budget::{Budget, Share};
 use crate::gate::UntilSent;
 
-/// Bytes of answers on their way, in pieces.
-const PIECES: usize = 4_096;
-const PIECE: usize = 64 << 10;
+/// Bytes of answers on their way.
+const BYTES: usize = 256 << 20;
 
 /// The answers of one service.
-pub struct Answers {
-    room: Arc<Semaphore>,
-}
+pub struct Answers(Budget);
 
 impl Default for Answers {
     fn default() -> Answers {
-        Answers {
-            room: Arc::new(Semaphore::new(PIECES)),
-        }
+        Answers(Budget::new(BYTES))
     }
 }
 
@@ -32,15 +25,14 @@ impl Answers {
     /// # Errors
     /// RESOURCE_EXHAUSTED when there is no room.
     pub fn keep<T: Message>(&self, answer: T) -> Result<Response<T>, Status> {
-        let pieces = (answer.encoded_len() / PIECE + 1).min(PIECES) as u32;
-        let room = self.room.clone().try_acquire_many_owned(pieces);
-        let room = room.map_err(|_| {
-            Status::resource_exhausted(
+        let share = Share::new(&self.0);
+        if !share.take(answer.encoded_len().min(BYTES)) {
+            return Err(Status::resource_exhausted(
                 "too much that clients asked for is still on its way to them: ask for less, or again",
-            )
-        })?;
+            ));
+        }
         let mut response = Response::new(answer);
-        response.extensions_mut().insert(UntilSent::new(room));
+        response.extensions_mut().insert(UntilSent::new(share));
         Ok(response)
     }
 }
@@ -54,7 +46,7 @@ mod tests {
     fn what_is_on_its_way_is_bounded_and_given_back() {
         let answers = Answers::default();
         let long = || PacketOut {
-            payload: vec![0; PIECE * PIECES / 2].into(),
+            payload: vec![0; BYTES / 2 + 1].into(),
             ..PacketOut::default()
         };
         let first = answers.keep(long()).unwrap();

@@ -4,7 +4,6 @@
 use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -22,8 +21,9 @@ use tonic::transport::server::TlsConnectInfo;
 use tonic::Status;
 use tower_layer::Layer;
 
+use crate::budget::{Budget, Share};
 use crate::connections::Connection;
-use crate::error::{short, MetadataRoom};
+use crate::error::short;
 use crate::proto::p4rt::WriteRequest;
 use crate::shared::Shared;
 use crate::tls::Access;
@@ -43,7 +43,7 @@ const STREAM_FREE: usize = 128 << 10;
 /// Frame of a message in gRPC: whether it is compressed, and its length.
 const PREFIX: usize = 5;
 
-/// What a call does; the calls themselves look too.
+/// What a call does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Does {
     /// It changes something, and only the primary may.
@@ -83,8 +83,8 @@ const OTHER: Known = ("", Reads, 64 << 10, "");
 #[derive(Clone)]
 pub struct Gate {
     shared: Arc<Shared>,
-    writes: Arc<AtomicUsize>,
-    reads: Arc<AtomicUsize>,
+    writes: Budget,
+    reads: Budget,
 }
 
 impl Gate {
@@ -92,8 +92,8 @@ impl Gate {
     pub fn new(shared: Arc<Shared>) -> Gate {
         Gate {
             shared,
-            writes: Arc::default(),
-            reads: Arc::default(),
+            writes: Budget::new(WRITES_BYTES),
+            reads: Budget::new(READS_BYTES),
         }
     }
 }
@@ -144,15 +144,10 @@ where
             let refusal = tls::read_only().into_http();
             return Box::pin(std::future::ready(Ok(refusal)));
         }
-        let (all, max) = match writes {
-            true => (&self.gate.writes, WRITES_BYTES),
-            false => (&self.gate.reads, READS_BYTES),
-        };
-        let held = Arc::new(Held {
-            own: AtomicUsize::new(0),
-            all: all.clone(),
-            max,
-        });
+        let held = Arc::new(Share::new(match writes {
+            true => &self.gate.writes,
+            false => &self.gate.reads,
+        }));
         let is_stream = does == Streams;
         let incoming = |body| Incoming {
             body,
@@ -165,10 +160,7 @@ where
             held: held.clone(),
             deadline: (!is_stream).then(|| Box::pin(tokio::time::sleep(WHOLE))),
         };
-        let connection = connection_of(&request).cloned();
-        let call = connection.as_ref().map(Connection::call);
-        let room = MetadataRoom::from_client(connection.and_then(|c| c.headers()));
-        request.extensions_mut().insert(room);
+        let call = connection_of(&request).map(Connection::call);
         let request = request.map(|body| Body::new(incoming(body)));
         let answer = self.inner.call(request);
         Box::pin(async move {
@@ -195,32 +187,6 @@ fn connection_of<T>(request: &Request<T>) -> Option<&Connection> {
         .or_else(|| extensions.get())
 }
 
-/// The memory of one request, among that of all.
-struct Held {
-    own: AtomicUsize,
-    all: Arc<AtomicUsize>,
-    max: usize,
-}
-
-impl Held {
-    /// False when there is no room.
-    fn take(&self, bytes: usize) -> bool {
-        self.own.fetch_add(bytes, Ordering::Relaxed);
-        self.all.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.max
-    }
-
-    fn give_back(&self) {
-        let own = self.own.swap(0, Ordering::Relaxed);
-        self.all.fetch_sub(own, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.give_back();
-    }
-}
-
 /// A request's messages: each is looked at when all of it has come, and only then decoded.
 struct Incoming {
     body: Body,
@@ -232,7 +198,8 @@ struct Incoming {
     is_stream: bool,
     /// What has come of the next message.
     bytes: BytesMut,
-    held: Arc<Held>,
+    /// Its memory.
+    held: Arc<Share>,
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
@@ -253,7 +220,7 @@ impl Incoming {
             true => Ok(()),
             false => Err(Status::resource_exhausted(format!(
                 "more than {} bytes of such requests are being served; try again",
-                self.held.max
+                self.held.budget.max
             ))),
         }
     }
@@ -340,7 +307,7 @@ impl HttpBody for Incoming {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         if self.is_stream {
-            self.held.give_back(); // who asks for the next message is done with the last one
+            self.held.set(0); // who asks for the next message is done with the last one
         }
         loop {
             if let Some(message) = self.next().transpose() {
@@ -402,11 +369,7 @@ mod tests {
             is_write: false,
             is_stream: false,
             bytes: BytesMut::new(),
-            held: Arc::new(Held {
-                own: AtomicUsize::new(0),
-                all: Arc::default(),
-                max: usize::MAX,
-            }),
+            held: Arc::new(Share::new(&Budget::new(usize::MAX))),
             deadline: None,
         }
     }
@@ -448,7 +411,7 @@ mod tests {
             |message: &[u8]| [&[0], &(message.len() as u32).to_be_bytes()[..], message].concat();
         body.take(&framed(&[0x12, 0].repeat(1_000))).unwrap();
         assert!(body.next().unwrap().is_some());
-        let weight = body.held.own.load(Ordering::Relaxed);
+        let weight = body.held.own();
         assert!(weight > 1_000 * 1_000, "{weight}");
         body.take(&framed(&[0x12, 0].repeat(100_000))).unwrap();
         let status = body.next().unwrap_err();
@@ -461,23 +424,19 @@ mod tests {
         assert_eq!(body.next().unwrap_err().code(), Code::Internal);
     }
 
+    /// A call that were not known here would be taken for one that only reads.
     #[test]
-    fn all_requests_together_are_bounded_and_what_ends_is_given_back() {
-        let all = Arc::new(AtomicUsize::new(0));
-        let held = |bytes| {
-            let held = Held {
-                own: AtomicUsize::new(0),
-                all: all.clone(),
-                max: 1_000,
-            };
-            let room = held.take(bytes);
-            (held, room)
-        };
-        let (first, room) = held(999);
-        assert!(room);
-        assert!(!held(2).1);
-        assert!(held(1).1);
-        drop(first);
-        assert_eq!(all.load(Ordering::Relaxed), 0);
+    fn every_call_that_changes_something_is_known_as_one() {
+        for service in proto::descriptors().services() {
+            for method in service.methods() {
+                let path = format!("/{}/{}", service.full_name(), method.name());
+                let known = CALLS.into_iter().find(|(end, ..)| path.ends_with(end));
+                let (_, does, ..) = known.expect(&path);
+                let changes = ["Write", "SetForwardingPipelineConfig", "Set"];
+                let writes = matches!(does, PrimaryWrites | Writes);
+                assert_eq!(writes, changes.contains(&method.name()), "{path}");
+            }
+        }
+        assert!(proto::descriptors().services().len() > 1);
     }
 }

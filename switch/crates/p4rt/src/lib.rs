@@ -11,6 +11,7 @@
 //! | `target`, `soft` | what updates are applied to; what the server itself must remember |
 //! | `events`, `digests`, `clock` | what the device tells, on its way to the clients, and by which clock |
 //! | `connections`, `gate`, `answers` | the TCP connections and their limits; what every request passes before it is read; long answers |
+//! | `budget` | what all clients together may hold |
 //! | `tls` | certificates, and what a client may do by its own |
 //! | `trace` | the service `fairlane.v1.Switch` |
 //! | `bytestring`, `error` | values and errors; the messages are of the crate `proto` |
@@ -22,6 +23,7 @@ pub use proto;
 mod answers;
 mod arbitration;
 mod binding;
+pub mod budget;
 mod bytestring;
 mod clients;
 mod clock;
@@ -50,4 +52,4 @@ pub use connections::Limits;
 pub use error::short;
 pub use local::Local;
 pub use server::{Server, ServerOptions, API_VERSION};
-pub use tls::{Access, Tls};
+pub use tls::Tls;

@@ -15,6 +15,7 @@ use crate::proto::p4rt::set_forwarding_pipeline_config_request::Action;
 use crate::proto::p4rt::*;
 use crate::shared::{discard, gone, Shared};
 use crate::soft::Soft;
+use crate::write::check_sender;
 
 /// Entries of the old program that are read between two packets: less than 100 µs of work.
 const SLICE_ENTRIES: usize = 128;
@@ -25,7 +26,13 @@ pub async fn set(
     shared: Arc<Shared>,
     mut request: SetForwardingPipelineConfigRequest,
 ) -> Result<SetForwardingPipelineConfigResponse, Status> {
-    check_sender(&shared, &request)?;
+    let sender = WriteRequest {
+        device_id: request.device_id,
+        role: std::mem::take(&mut request.role),
+        election_id: request.election_id.take(),
+        ..WriteRequest::default()
+    };
+    check_sender(&shared, &sender)?;
     let action = request.action();
     let name = action.as_str_name();
     let refused = |why: &str| Err(Status::invalid_argument(format!("action {name} {why}")));
@@ -48,20 +55,11 @@ pub async fn set(
     let owner = shared.clone();
     let realized = async move {
         let state = shared.state.clone().write_owned().await;
-        check_sender(&shared, &request)?;
+        check_sender(&shared, &sender)?;
         realize(&shared, state, action, loaded).await
     };
     owner.finish("setting the config", realized).await?;
     Ok(SetForwardingPipelineConfigResponse {})
-}
-
-#[allow(deprecated)]
-fn check_sender(
-    shared: &Shared,
-    request: &SetForwardingPipelineConfigRequest,
-) -> Result<(), Status> {
-    let id = request.election_id.as_ref();
-    shared.check_primary(request.device_id, &request.role, id)
 }
 
 async fn realize(

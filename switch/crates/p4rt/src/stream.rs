@@ -98,30 +98,31 @@ pub async fn handle(
             let packet_out = Some(packet);
             (refused, Details::PacketOut(PacketOutError { packet_out }))
         }
-        Some(Incoming::DigestAck(ack)) => {
-            let refused = digest_ack(shared, id, &ack);
-            let digest_list_ack = Some(ack);
-            (
-                refused,
-                Details::DigestListAck(DigestListAckError { digest_list_ack }),
-            )
-        }
-        Some(Incoming::Other(other)) => {
-            let kind = quote(&other.type_url);
-            let refused = refusal!(
-                Unimplemented,
-                "messages of the type {kind} are not supported"
-            );
-            let other = Some(other);
+        Some(Incoming::DigestAck(ack)) => (
+            digest_ack(shared, id, &ack),
+            Details::DigestListAck(DigestListAckError {
+                digest_list_ack: Some(ack),
+            }),
+        ),
+        other => {
+            let (refused, other) = match other {
+                Some(Incoming::Other(other)) => {
+                    let kind = quote(&other.type_url);
+                    let refused = refusal!(
+                        Unimplemented,
+                        "messages of the type {kind} are not supported"
+                    );
+                    (refused, Some(other))
+                }
+                _ => {
+                    let known = "arbitration, packet, digest_ack";
+                    (
+                        refusal!("the stream message is empty; known: {known}"),
+                        None,
+                    )
+                }
+            };
             (Err(refused), Details::Other(StreamOtherError { other }))
-        }
-        None => {
-            let refused =
-                refusal!("the stream message is empty; known: arbitration, packet, digest_ack");
-            (
-                Err(refused),
-                Details::Other(StreamOtherError { other: None }),
-            )
         }
     };
     if let Err(refusal) = refused {

@@ -57,14 +57,16 @@ impl Service {
             return Ok(kept);
         }
         let program = loaded.config.p4_device_config.clone();
-        let compile = move || Tracer::from_json(&config::json(&program));
-        let compiled = tokio::task::spawn_blocking(move || {
-            config::contained("compiling the program for traces", compile)
-        });
-        let tracer = compiled
-            .await
-            .map_err(|e| Status::internal(format!("compiling the program failed: {e}")))??
-            .map_err(|e| Status::internal(format!("the program cannot be traced: {e}")))?;
+        let compile = move || {
+            let what = "compiling the program for traces";
+            config::contained(what, || Tracer::from_json(&config::json(&program)))
+        };
+        let compiled = self
+            .shared
+            .aside("compiling the program", compile)
+            .await??;
+        let tracer =
+            compiled.map_err(|e| Status::internal(format!("the program cannot be traced: {e}")))?;
         Ok((loaded, tracer))
     }
 }

@@ -40,25 +40,25 @@ fn shortened(text: String) -> String {
     )
 }
 
-/// Machine-readable kind of a refused request; p4rt maps each to the gRPC code of the same name.
+/// Machine-readable kind of a refused request: the gRPC code of the same name, with its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// No such object or entry.
-    NotFound,
+    NotFound = 5,
     /// An entry with this key, or a member or group with this id, exists.
-    AlreadyExists,
+    AlreadyExists = 6,
     /// The table, profile or group is full.
-    ResourceExhausted,
+    ResourceExhausted = 8,
     /// The request is malformed.
-    InvalidArgument,
+    InvalidArgument = 3,
     /// The program forbids it (const table, const default action, @tableonly, @defaultonly).
-    PermissionDenied,
+    PermissionDenied = 7,
     /// Not supported here.
-    Unimplemented,
+    Unimplemented = 12,
     /// An index or a value is out of its range.
-    OutOfRange,
+    OutOfRange = 11,
     /// Refused in the present state, e.g. a member still in use.
-    FailedPrecondition,
+    FailedPrecondition = 9,
 }
 
 /// A refused control-plane request; nothing of it was applied.

@@ -22,7 +22,7 @@ fn get(bench: &Bench, path: &str) -> Result<Vec<(String, Wire)>, Status> {
     let leaves = answer.notification.remove(0).update.into_iter();
     let leaf = |update: Update| {
         let value = update.val.and_then(|val| val.value).unwrap();
-        (crate::path::format(&update.path.unwrap()), value)
+        (crate::path::format(&update.path.unwrap().elem), value)
     };
     Ok(leaves.map(leaf).collect())
 }
@@ -113,14 +113,14 @@ fn an_interface_is_described_as_the_kernel_does() {
     assert_eq!(
         of(fixed),
         texts(&[
-            ("mac-address state", "0A:00:00:FF:00:01"),
-            ("hw-mac-address state", "0A:00:00:FF:00:01"),
             ("auto-negotiate config", "false"),
             ("auto-negotiate state", "false"),
             ("port-speed config", "SPEED_10GB"),
-            ("port-speed state", "SPEED_10GB"),
             ("duplex-mode config", "FULL"),
+            ("port-speed state", "SPEED_10GB"),
             ("duplex-mode state", "FULL"),
+            ("mac-address state", "0A:00:00:FF:00:01"),
+            ("hw-mac-address state", "0A:00:00:FF:00:01"),
             ("in-fcs-errors counters", "3"),
         ])
     );

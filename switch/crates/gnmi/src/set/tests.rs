@@ -16,7 +16,7 @@ fn run(bench: &Bench, request: SetRequest) -> Result<SetResponse, Status> {
         .worker_threads(1)
         .build()
         .unwrap();
-    runtime.block_on(Arc::new(Setter::default()).set(&bench.viewer, request))
+    runtime.block_on(set(&Arc::default(), &bench.viewer, request))
 }
 
 fn ports(bench: &Bench) -> Vec<(PortConfig, LinkStatus)> {
@@ -93,10 +93,7 @@ fn a_client_that_goes_away_leaves_nothing_half_applied() {
         .build()
         .unwrap();
     let viewer = bench.viewer.clone();
-    let client = runtime.spawn(async move {
-        let setter = Arc::new(Setter::default());
-        setter.set(&viewer, request).await
-    });
+    let client = runtime.spawn(async move { set(&Arc::default(), &viewer, request).await });
     begun.recv_timeout(WAIT).unwrap();
     client.abort();
     assert!(runtime.block_on(client).unwrap_err().is_cancelled());

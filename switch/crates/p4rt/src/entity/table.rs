@@ -73,15 +73,17 @@ impl Planner<'_> {
         if entry.is_const {
             refuse!("is_const must be false in an update");
         }
-        let key = key(table, entry)?;
+        let id = entry.table_id;
+        let key = match (verb, key(table, entry)?) {
+            // §9.1: of a DELETE nothing but the key counts.
+            (Verb::Delete, Some(key)) => {
+                let table = table.table;
+                return self.op_in(id, 1, move |target| delete(table, &key, target));
+            }
+            (_, key) => key,
+        };
         if key.is_none() {
             check_default(verb, table, entry)?;
-        }
-        let id = entry.table_id;
-        // §9.1: of a DELETE nothing but the key counts.
-        if let (Verb::Delete, Some(key)) = (verb, &key) {
-            let (key, table) = (key.clone(), table.table);
-            return self.op_in(id, 1, move |target| delete(table, &key, target));
         }
         let content = self.content(table, entry)?;
         if verb == Verb::Insert && content.action.is_none() {

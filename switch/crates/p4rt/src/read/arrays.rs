@@ -4,7 +4,7 @@
 use v1model::{ControlResult, Pipeline};
 
 use super::{Reader, Stop};
-use crate::binding::{Array, Bound, ById, Register};
+use crate::binding::{Array, Binding, Bound, ById, Register};
 use crate::entity::array::{check_colours, encode_counter, encode_meter, pieces};
 use crate::proto::p4rt::entity::Entity as Kind;
 use crate::proto::p4rt::*;
@@ -13,9 +13,11 @@ use crate::proto::p4rt::*;
 const SLICE_CELLS: u32 = 1024;
 
 impl Reader {
-    pub(super) async fn counters(&mut self, request: &CounterEntry) -> Result<(), Stop> {
-        let (loaded, index) = (self.loaded()?, request.index.as_ref());
-        let counters = &loaded.binding.counters;
+    pub(super) async fn counters(
+        &mut self,
+        binding: &Binding,
+        e: &CounterEntry,
+    ) -> Result<(), Stop> {
         let encode = |counter: &Bound<_>, index, (packets, bytes)| {
             Kind::CounterEntry(CounterEntry {
                 counter_id: counter.id,
@@ -23,15 +25,12 @@ impl Reader {
                 data: Some(encode_counter(packets, bytes)),
             })
         };
-        let id = request.counter_id;
-        self.cells(counters, id, index, Pipeline::counter_get, encode)
-            .await
+        let (all, read) = (&binding.counters, Pipeline::counter_get);
+        self.cells(all, e.counter_id, &e.index, read, encode).await
     }
 
-    pub(super) async fn meters(&mut self, request: &MeterEntry) -> Result<(), Stop> {
-        check_colours(&request.counter_data)?;
-        let (loaded, index) = (self.loaded()?, request.index.as_ref());
-        let meters = &loaded.binding.meters;
+    pub(super) async fn meters(&mut self, binding: &Binding, e: &MeterEntry) -> Result<(), Stop> {
+        check_colours(&e.counter_data)?;
         let encode = |meter: &Bound<_>, index, config: Option<_>| {
             Kind::MeterEntry(MeterEntry {
                 meter_id: meter.id,
@@ -40,14 +39,15 @@ impl Reader {
                 counter_data: None,
             })
         };
-        let id = request.meter_id;
-        self.cells(meters, id, index, Pipeline::meter_get, encode)
-            .await
+        let (all, read) = (&binding.meters, Pipeline::meter_get);
+        self.cells(all, e.meter_id, &e.index, read, encode).await
     }
 
-    pub(super) async fn registers(&mut self, request: &RegisterEntry) -> Result<(), Stop> {
-        let (loaded, index) = (self.loaded()?, request.index.as_ref());
-        let registers = &loaded.binding.registers;
+    pub(super) async fn registers(
+        &mut self,
+        binding: &Binding,
+        e: &RegisterEntry,
+    ) -> Result<(), Stop> {
         let encode = |register: &Bound<Register>, index, value| {
             Kind::RegisterEntry(RegisterEntry {
                 register_id: register.id,
@@ -55,9 +55,8 @@ impl Reader {
                 data: Some(register.more.0.encode(&mut std::iter::once(&value))),
             })
         };
-        let id = request.register_id;
-        self.cells(registers, id, index, Pipeline::register_get, encode)
-            .await
+        let (all, read) = (&binding.registers, Pipeline::register_get);
+        self.cells(all, e.register_id, &e.index, read, encode).await
     }
 
     /// The cells of one kind of array: of array `id`, 0 for all; of one index, None for all.
@@ -65,13 +64,13 @@ impl Reader {
         &mut self,
         arrays: &ById<Array<I, M>>,
         id: u32,
-        index: Option<&Index>,
+        index: &Option<Index>,
         read: fn(&Pipeline, I, u32) -> ControlResult<V>,
         encode: impl Fn(&Bound<Array<I, M>>, Option<Index>, V) -> Kind,
     ) -> Result<(), Stop> {
         for array in arrays.wanted(id)? {
             let own = array.own;
-            for cells in pieces(index.filter(|_| id != 0), array, SLICE_CELLS)? {
+            for cells in pieces(index.as_ref().filter(|_| id != 0), array, SLICE_CELLS)? {
                 let first = cells.start;
                 let values = self
                     .shared

@@ -13,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tonic::Status;
 
+use crate::budget::{Budget, Share};
 use crate::connections::Limits;
 use crate::proto::p4rt::ReadResponse;
 
@@ -28,7 +29,7 @@ const STALL: Duration = Duration::from_secs(10);
 /// What all reads share: their places, and the bytes that wait for their clients.
 #[derive(Debug)]
 pub struct Room {
-    used: AtomicUsize,
+    all: Budget,
     /// Bytes that may wait for one client.
     of_one: AtomicUsize,
     places: Arc<Semaphore>,
@@ -39,7 +40,7 @@ pub struct Room {
 impl Default for Room {
     fn default() -> Room {
         Room {
-            used: AtomicUsize::new(0),
+            all: Budget::new(ALL_BYTES),
             of_one: AtomicUsize::new(Limits::default().unread_bytes),
             places: Arc::new(Semaphore::new(MAX_READS)),
             stall: STALL,
@@ -70,7 +71,8 @@ impl Room {
 pub struct Backlog {
     out: Sender<Result<ReadResponse, Status>>,
     waiting: VecDeque<Vec<u8>>,
-    bytes: usize,
+    /// The bytes of what waits.
+    share: Share,
     room: Arc<Room>,
 }
 
@@ -79,7 +81,7 @@ impl Backlog {
         Backlog {
             out,
             waiting: VecDeque::new(),
-            bytes: 0,
+            share: Share::new(&room.all),
             room,
         }
     }
@@ -94,17 +96,16 @@ impl Backlog {
             },
         };
         let bytes = response.encode_to_vec();
-        self.bytes += bytes.len();
-        self.room.used.fetch_add(bytes.len(), Ordering::Relaxed);
+        self.share.add(bytes.len());
         self.waiting.push_back(bytes);
     }
 
     /// No more should be put before it was emptied.
     pub fn is_full(&self) -> bool {
-        let all = self.room.used.load(Ordering::Relaxed);
+        let (own, all) = (self.share.own(), &self.room.all);
         self.out.is_closed()
-            || self.bytes >= self.room.of_one.load(Ordering::Relaxed)
-            || (self.bytes >= LEAST_BYTES && all >= ALL_BYTES)
+            || own >= self.room.of_one.load(Ordering::Relaxed)
+            || (own >= LEAST_BYTES && all.used() >= all.max)
     }
 
     /// Waits until the client has taken all of it.
@@ -119,19 +120,12 @@ impl Backlog {
             })?;
             let permit = permit.map_err(|_| Status::cancelled("the client has gone"))?;
             let bytes = self.waiting.pop_front().unwrap_or_default();
-            self.bytes -= bytes.len();
-            self.room.used.fetch_sub(bytes.len(), Ordering::Relaxed);
+            self.share.give(bytes.len());
             let response = ReadResponse::decode(bytes.as_slice())
                 .map_err(|e| Status::internal(format!("a message cannot be read back: {e}")))?;
             permit.send(Ok(response));
         }
         Ok(())
-    }
-}
-
-impl Drop for Backlog {
-    fn drop(&mut self) {
-        self.room.used.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -163,7 +157,7 @@ mod tests {
         let second = room.place().await.unwrap();
         let status = waits.await.unwrap();
         assert_eq!(status.code(), tonic::Code::Aborted);
-        assert_eq!(room.used.load(Ordering::Relaxed), 0);
+        assert_eq!(room.all.used(), 0);
         drop(second);
         drop(room.place().await.unwrap());
     }
@@ -200,6 +194,6 @@ mod tests {
             assert_eq!(stream.recv().await.unwrap().unwrap(), response(n));
         }
         empty.await.unwrap().unwrap();
-        assert_eq!(room.used.load(Ordering::Relaxed), 0);
+        assert_eq!(room.all.used(), 0);
     }
 }

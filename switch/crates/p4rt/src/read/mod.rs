@@ -19,11 +19,12 @@ use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
 
+use crate::binding::Binding;
 use crate::config::{Context, Loaded, State};
 use crate::entity::array::check_colours;
 use crate::entity::table_read::Wanted;
 use crate::entity::{action, no_externs, pre};
-use crate::error::{batch_status, refuse, short, MetadataRoom, Refusal};
+use crate::error::{refuse, short, Refusal};
 use crate::proto::p4rt::digest_entry::Config;
 use crate::proto::p4rt::entity::Entity as Kind;
 use crate::proto::p4rt::packet_replication_engine_entry::Type as PreType;
@@ -81,7 +82,7 @@ pub async fn read_here(
     request: ReadRequest,
 ) -> Result<Vec<ReadResponse>, Status> {
     let (out, mut messages) = mpsc::channel(Semaphore::MAX_PERMITS);
-    let mut reader = Reader::new(shared, &out, MetadataRoom::max());
+    let mut reader = Reader::new(shared, &out);
     reader.all(&request).await??;
     drop((reader, out));
     let messages = std::iter::from_fn(|| messages.try_recv().ok());
@@ -131,16 +132,11 @@ pub struct Reader {
     backlog: Backlog,
     entities: Vec<Entity>,
     bytes: usize,
-    metadata: MetadataRoom,
 }
 
 impl Reader {
     /// For a client, who takes the messages as fast as it likes.
-    pub fn new(
-        shared: Arc<Shared>,
-        out: &Sender<Result<ReadResponse, Status>>,
-        metadata: MetadataRoom,
-    ) -> Self {
+    pub fn new(shared: Arc<Shared>, out: &Sender<Result<ReadResponse, Status>>) -> Self {
         Self {
             backlog: Backlog::new(out.clone(), shared.reads.clone()),
             shared,
@@ -148,7 +144,6 @@ impl Reader {
             of: None,
             entities: Vec::new(),
             bytes: 0,
-            metadata,
         }
     }
 
@@ -167,7 +162,7 @@ impl Reader {
         self.held = None;
         self.message();
         self.backlog.empty().await?;
-        Ok(batch_status("Read", &results, self.metadata))
+        Ok(self.shared.batch_status("Read", &results))
     }
 
     /// Takes the state.
@@ -209,32 +204,28 @@ impl Reader {
         held.unwrap_or_else(|| Err(Status::internal("a read without the state")))
     }
 
-    /// Its P4Info, which lives longer than the state is held.
-    fn loaded(&self) -> Result<Arc<Loaded>, Status> {
-        Ok(self.context()?.loaded.clone())
-    }
-
     async fn entity(&mut self, entity: &Entity) -> Result<(), Stop> {
-        let loaded = self.loaded()?;
+        // The config lives longer than the state is held.
+        let loaded = self.context()?.loaded.clone();
         let binding = &loaded.binding;
         let Some(kind) = &entity.entity else {
             refuse!("the entity is unset; name what to read");
         };
         match kind {
-            Kind::TableEntry(e) => self.tables(e, Wanted::Entry).await,
+            Kind::TableEntry(e) => self.tables(binding, e, Wanted::Entry).await,
             Kind::DirectCounterEntry(e) => {
                 let entry = e.table_entry.clone().unwrap_or_default();
-                self.tables(&entry, Wanted::Counter).await
+                self.tables(binding, &entry, Wanted::Counter).await
             }
             Kind::DirectMeterEntry(e) => {
                 check_colours(&e.counter_data)?;
                 let entry = e.table_entry.clone().unwrap_or_default();
-                self.tables(&entry, Wanted::Meter).await
+                self.tables(binding, &entry, Wanted::Meter).await
             }
-            Kind::CounterEntry(e) => self.counters(e).await,
-            Kind::MeterEntry(e) => self.meters(e).await,
-            Kind::RegisterEntry(e) => self.registers(e).await,
-            Kind::ActionProfileMember(e) => self.members(e).await,
+            Kind::CounterEntry(e) => self.counters(binding, e).await,
+            Kind::MeterEntry(e) => self.meters(binding, e).await,
+            Kind::RegisterEntry(e) => self.registers(binding, e).await,
+            Kind::ActionProfileMember(e) => self.members(binding, e).await,
             Kind::ActionProfileGroup(e) => {
                 binding.profiles.wanted(e.action_profile_id)?;
                 let wanted = |(profile, group): (u32, u32)| {
@@ -280,9 +271,11 @@ impl Reader {
         }
     }
 
-    async fn members(&mut self, request: &ActionProfileMember) -> Result<(), Stop> {
-        let loaded = self.loaded()?;
-        let binding = &loaded.binding;
+    async fn members(
+        &mut self,
+        binding: &Binding,
+        request: &ActionProfileMember,
+    ) -> Result<(), Stop> {
         for own in binding.profiles.wanted(request.action_profile_id)? {
             // With one-shots its members are theirs.
             let table = binding.tables.get(own.table_id).ok();

@@ -4,7 +4,7 @@
 use v1model::{Entry, EntryStats, KeyMatch};
 
 use super::{Reader, Stop};
-use crate::binding::{Bound, Table};
+use crate::binding::{Binding, Bound, Table};
 use crate::entity::matches;
 use crate::entity::table::NO_ENTRY;
 use crate::entity::table_read::{TableFilter, Wanted};
@@ -17,11 +17,11 @@ const SLICE_ENTRIES: usize = 128;
 impl Reader {
     pub(super) async fn tables(
         &mut self,
+        binding: &Binding,
         request: &TableEntry,
         wanted: Wanted,
     ) -> Result<(), Stop> {
-        let loaded = self.loaded()?;
-        let tables = loaded.binding.tables.wanted(request.table_id)?;
+        let tables = binding.tables.wanted(request.table_id)?;
         let is_one = request.table_id != 0;
         if !is_one
             && (!request.r#match.is_empty() || request.action.is_some() || request.priority != 0)
