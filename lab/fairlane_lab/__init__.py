@@ -8,5 +8,5 @@ sweep/       many runs                                 results/       run folder
 programs/    what a P4 program brings to the lab       report/        the page and its pictures
 cli/         `fairlane lab …`
 measures.py, satellite.py  pure functions over samples; the ceiling of a satellite line
-estimates.py, compiled.py  about how long a run takes, before it is run; a program's compiled files
+compiled.py    a program's compiled files
 """

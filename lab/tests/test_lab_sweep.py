@@ -20,7 +20,6 @@ import pytest
 from fairlane_lab.cli import app, running
 from fairlane_lab.definition import Definition, Selection, load_text
 from fairlane_lab.definition.schema import MininetOverrides
-from fairlane_lab.estimates import sort_by_repeat_and_cost
 from fairlane_lab.inputs import build_hashes
 from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.run_result import RunError
@@ -231,12 +230,6 @@ def test_mininet_gets_all_scenarios_at_once_and_tells_failures(tmp_path: Path) -
     assert heard == ["4 networks on bmv2"]
     assert [failure.repeat for failure in done.failures] == [2, 2, 2, 2]
     assert pq.read_table(tmp_path / "new" / "runs.parquet")["target"].to_pylist() == ["bmv2"] * 8
-
-
-def test_the_first_repeats_of_all_points_come_first_and_the_dear_ones_of_them() -> None:
-    ordered = sort_by_repeat_and_cost(Campaign(definition(), THREE, Path()).scenarios())
-    assert [each.repeat for each in ordered] == [0] * 6 + [1] * 6 + [2] * 6
-    assert [str(each.params["case"]) for each in ordered[:6]] == ["fast"] * 3 + ["slow"] * 3
 
 
 def test_the_simulator_gives_the_same_bytes_on_one_core_and_on_two(tmp_path: Path) -> None:

@@ -49,4 +49,4 @@ def _print(rows: list[dict[str, Any]]) -> None:
             table.add_row("", f"[bold]{escape(paper.replace('none:', 'no paper:'))}[/bold]")
         table.add_row(row["name"], escape(row["title"]), ", ".join(row["runtimes"]))
     console.print(table)
-    console.print("`fairlane lab show NAME` says more, and about how long all runs take.", style="dim")
+    console.print("`fairlane lab show NAME` says more.", style="dim")

@@ -21,7 +21,7 @@ from fairlane_lab.cli.options import (
 from fairlane_lab.cli.tables import show_summary
 from fairlane_lab.definition import Definition, Selection, expand, experiment_names
 from fairlane_lab.definition.extend import shown
-from fairlane_lab.estimates import kernel_s, mininet_s, sim_s
+from fairlane_lab.paths import RESULTS_DATA
 from fairlane_lab.results.summary_file import read_summary
 from fairlane_lab.scenario import Scenario
 
@@ -86,7 +86,7 @@ def _print(definition: Definition, runs: dict[str, list[Scenario]], points: dict
         at_most = "at most " if first.ends_with_its_files else ""
         console.print(
             f"[bold]{runtime}[/bold]: {len(names)} points, {len(mine)} runs of {at_most}{first.duration_s:g} s"
-            f" ({first.warmup_s:g} s not counted), about {_duration(_estimate_s(definition, runtime, mine))}"
+            f" ({first.warmup_s:g} s not counted){_took(definition, runtime)}"
         )
         console.print("  " + ", ".join(names[:12]) + (f", … {names[-1]}" if len(names) > 12 else ""), style="dim")
     for expectation in experiment.expect:
@@ -96,15 +96,10 @@ def _print(definition: Definition, runs: dict[str, list[Scenario]], points: dict
     console.print(f"run it: fairlane lab run {name}", style="dim", soft_wrap=True, highlight=False)
 
 
-def _estimate_s(definition: Definition, runtime: str, scenarios: list[Scenario]) -> float:
-    """About how long these runs take: on one core in virtual time, with the file's topologies side by side in Mininet."""
-    one_s = {"sim": sim_s, "kernel": kernel_s, "mininet": mininet_s}[runtime]
-    side_by_side = definition.experiment.mininet.parallel if runtime == "mininet" else 1
-    return sum(map(one_s, scenarios)) / side_by_side
+def _took(definition: Definition, runtime: str) -> str:
+    """What the archived runs took; empty without any."""
+    from fairlane_lab.report.archive import archived_about, runs_file
+    from fairlane_lab.report.run_folder import RunFolder
 
-
-def _duration(seconds: float) -> str:
-    """In the unit that suits it."""
-    if seconds < 100:
-        return f"{seconds:.0f} s" if seconds >= 1 else "< 1 s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+    path = runs_file(RESULTS_DATA, definition, runtime)
+    return f"; the archived ones took {RunFolder(path, archived_about(path)).minutes} min" if path.exists() else ""

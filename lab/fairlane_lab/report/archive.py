@@ -88,7 +88,7 @@ def open_archived(data: Path, definition: Definition, runtime: str) -> RunFolder
     path = runs_file(data, definition, runtime)
     if not path.exists():
         return None
-    about = _about(path)
+    about = archived_about(path)
     if about.get("runtime") != runtime:
         raise RunFolderError(f"{path}: not of `fairlane lab publish`: it does not say what was run")
     return RunFolder(data, summary_of(read_rows(path), definition, about), path.name.removesuffix("runs.parquet"))
@@ -122,7 +122,7 @@ def archived_definitions(data: Path) -> list[Definition]:
     paths = {path.name.split(".")[0]: path for path in sorted(data.glob("*.runs.parquet"))}
     found: list[Definition | None] = []
     for name, path in sorted(paths.items()):
-        about = _about(path)
+        about = archived_about(path)
         copy = copy_of(data, path.name.removesuffix("runs.parquet"), about.get("metadata", {}))
         found.append(definition_of(name, about.get("definition"), copy))
     return [definition for definition in found if definition]
@@ -140,7 +140,7 @@ def digest(data: Path, name: str) -> str:
 
 def archive_problem(path: Path) -> str:
     """Why an archive's runs may not be published; empty where they may (`runs_problem`) and are as they were archived."""
-    return runs_problem(_about(path)) or numbers_problem(path)
+    return runs_problem(archived_about(path)) or numbers_problem(path)
 
 
 def runs_problem(about: Mapping[str, Any]) -> str:
@@ -153,7 +153,7 @@ def runs_problem(about: Mapping[str, Any]) -> str:
 def numbers_problem(path: Path) -> str:
     """Why an archive's numbers are not to be trusted; empty where they are as they were archived."""
     runs = tables.read(path)
-    same = runs is not None and _rows_digest(runs) == _about(path).get("rows")
+    same = runs is not None and _rows_digest(runs) == archived_about(path).get("rows")
     return "" if same else "its numbers are not those that were archived"
 
 
@@ -165,7 +165,8 @@ def _rows_digest(runs: pa.Table) -> str:
     return hashed.hexdigest()
 
 
-def _about(path: Path) -> dict[str, Any]:
+def archived_about(path: Path) -> dict[str, Any]:
+    """What an archive says of its runs beside the rows."""
     packed = (pq.read_metadata(path).metadata or {}).get(_METADATA)
     return json.loads(zlib.decompress(base64.b64decode(packed))) if packed else {}
 

@@ -27,7 +27,6 @@ from typing import Any
 
 from fairlane_controller.program.registry import load_program
 
-from fairlane_lab.estimates import sort_by_repeat_and_cost
 from fairlane_lab.inputs import build_hashes, differences, digest_once, scenario_inputs
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
@@ -51,7 +50,8 @@ def executor_of(runner: str, start: Start, stall_s: float = STALL_S) -> runners.
     """An executor of a campaign. It raises RunError when there are no workers, or when no run has ended for `stall_s` seconds."""
 
     def execute(scenarios: Sequence[Scenario], on_outcome: OnOutcome) -> None:
-        left = deque(sort_by_repeat_and_cost(scenarios))
+        # What is interrupted has something of every point; long runs first, so that workers end together.
+        left = deque(sorted(scenarios, key=lambda each: (each.repeat, -each.duration_s)))
         suspects: list[Scenario] = []
         while left:
             suspects += run_until_lost(left, on_outcome)

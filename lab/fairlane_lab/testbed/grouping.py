@@ -14,7 +14,6 @@ from fairlane_hosts.errors import HostsError
 from fairlane_topology.topology import managed_ports
 
 from fairlane_lab.compiled import find_program
-from fairlane_lab.estimates import expected_s
 from fairlane_lab.link_changes import checked_topology
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Scenario
@@ -87,15 +86,19 @@ def split(groups: Sequence[Group], parallel: int, total_rate_bps: int) -> list[G
     """`groups`, and the one with most to do in several networks alike as long as fewer than `parallel` would run side by side."""
     found = list(groups)
     while len(found) < parallel:
-        long = [group for group in found if sum(job.scenario.duration_s for job in group.jobs) >= SPLIT_LEAST_S]
-        long = [group for group in long if len(group.jobs) > 1]
-        largest = max(long, key=lambda group: sum(expected_s(job.scenario) for job in group.jobs), default=None)
-        if largest is None or sum(group.rate_bps for group in found) + largest.rate_bps > total_rate_bps:
+        largest = max((group for group in found if len(group.jobs) > 1), key=_duration_s, default=None)
+        if largest is None or _duration_s(largest) < SPLIT_LEAST_S:
+            break
+        if sum(group.rate_bps for group in found) + largest.rate_bps > total_rate_bps:
             break
         jobs = list(largest.jobs)
         found.insert(found.index(largest) + 1, replace(largest, jobs=deque(jobs[1::2])))
         largest.jobs = deque(jobs[::2])
     return found
+
+
+def _duration_s(group: Group) -> float:
+    return sum(job.scenario.duration_s for job in group.jobs)
 
 
 def next_batch(groups: list[Group], parallel: int, total_rate_bps: int) -> list[Group]:
