@@ -12,11 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from fairlane_lab.cli import app
 from fairlane_lab.cli.running import RUNNERS
-from fairlane_lab.definition import load
+from fairlane_lab.definition.loading import load
 from fairlane_lab.paths import RESULTS_DATA
 from fairlane_lab.problems import RunFolderError
-from fairlane_lab.report.archive import archive_run
-from fairlane_lab.report.archived import find_archived
+from fairlane_lab.report.archive import archive_run, find_archived
 from fairlane_lab.sweep.runners import SIM, local_executor
 from test_lab_definition import FILE
 from typer.testing import CliRunner

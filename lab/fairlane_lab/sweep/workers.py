@@ -31,7 +31,7 @@ from fairlane_lab.inputs import build_hashes, differences, digest_once, scenario
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep import runners
-from fairlane_lab.sweep.runners import OnOutcome, Outcome, failed, run_one
+from fairlane_lab.sweep.runners import OnOutcome, Outcome, run_one
 
 STALL_S = 1800.0
 """No run takes longer: when none finishes for so long, something hangs."""
@@ -57,7 +57,7 @@ def executor_of(runner: str, start: Start, stall_s: float = STALL_S) -> runners.
             suspects += run_until_lost(left, on_outcome)
         for each in suspects:  # one of them killed its process: each alone shows which
             for lost in run_until_lost(deque([each]), on_outcome):
-                on_outcome(failed(lost, "its process died (a crash, or no memory)"))
+                on_outcome(Outcome(lost, None, "its process died (a crash, or no memory)"))
 
     def run_until_lost(left: deque[Scenario], on_outcome: OnOutcome) -> list[Scenario]:
         """Run what is `left`, taking it out, until all is done or the pool breaks: then returns what was being run."""
@@ -75,7 +75,7 @@ def executor_of(runner: str, start: Start, stall_s: float = STALL_S) -> runners.
                     if isinstance(error, BrokenProcessPool | RunError):  # RunError: a worker with another build
                         raise error
                     scenario = running.pop(done)
-                    on_outcome(failed(scenario, f"lost by the cluster: {error!r}") if error else done.result())
+                    on_outcome(Outcome(scenario, None, f"lost by the cluster: {error!r}") if error else done.result())
         except Empty:
             raise RunError(f"no run ended for {stall_s:g} s: given up") from None
         except BrokenProcessPool:

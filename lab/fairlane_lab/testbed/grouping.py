@@ -1,22 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which scenarios share a running network, and which networks run side by side. Pure: everything that can be checked without a network is checked here."""
+"""Which scenarios share a running network, which networks run side by side, and their instance numbers. Everything that can be checked without a
+network is checked here.
+
+Two runs at a time must not remove each other's network, so a number is claimed: a lock on a file beside the run states, which ends with its
+process, however that ends.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import json
+import re
+import socket
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from fairlane_hosts.errors import HostsError
+from fairlane_topology import state as fl_state
 from fairlane_topology.topology import managed_ports
 
-from fairlane_lab.compiled import find_program
-from fairlane_lab.link_changes import checked_topology
+from fairlane_lab.programs import find_program
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Scenario
+from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Scenario, checked_topology
 from fairlane_lab.testbed.plan import make_plan
 from fairlane_lab.wishes import wishes
 
@@ -110,3 +119,36 @@ def next_batch(groups: list[Group], parallel: int, total_rate_bps: int) -> list[
     for group in batch:
         groups.remove(group)
     return batch
+
+
+@contextmanager
+def claimed_instances(count: int, first: int, last: int) -> Generator[list[int]]:
+    """The lowest `count` numbers of `first`..`last` that no other process has claimed and no topology runs at, by the run states or by its interfaces. Raises RunError when there are too few."""
+    root = fl_state.state_root()
+    root.mkdir(parents=True, exist_ok=True)
+    found: list[int] = []
+    with ExitStack() as stack:
+        for number in range(first, last + 1):
+            file = (root / f".claim-{number}").open("a")
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.close()
+                continue
+            stack.enter_context(file)
+            if fl_state.running(str(number)):  # somebody's `make run`, or what a killed run left for `make stop`
+                continue
+            if fl_state.read(str(number)) is None and _has_interfaces(number):  # of a run with another state folder
+                continue
+            found.append(number)
+            if len(found) == count:
+                yield found
+                return
+        raise RunError(
+            f"only {len(found)} of {count} networks can be numbered: other runs have the rest of {first} to {last}"
+        )
+
+
+def _has_interfaces(number: int) -> bool:
+    """Whether this machine has an interface of a topology with that number (docs/architecture.md, names)."""
+    return any(re.match(rf"n{number}\D", name) for _, name in socket.if_nameindex())
