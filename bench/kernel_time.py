@@ -13,8 +13,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean
 
-from fairlane_lab.definition import Selection, expand, load
-from fairlane_lab.runners import kernel
+from fairlane_lab.definition.expansion import Selection, expand
+from fairlane_lab.definition.loading import load
+from fairlane_lab.runners import sim
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.kernel import BUILT
 from summary import Run
@@ -49,7 +50,7 @@ def many_flows() -> Scenario:
 def measure(scenario: Scenario) -> dict[str, float]:
     """One run: wall time, and frames through the first switch."""
     started = time.perf_counter()
-    result = kernel.run(scenario)
+    result = sim.run_kernel(scenario)
     wall_s = time.perf_counter() - started
     return {"wall_s": wall_s, "virtual_s": result.virtual_s, "frames": result.packets / SWITCHES}
 
@@ -67,7 +68,7 @@ def measure_memory_mb(scenario: Scenario) -> float:
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        kernel.run(scenario)
+        sim.run_kernel(scenario)
     finally:
         done.set()
         watcher.join()

@@ -10,7 +10,8 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from fairlane_lab.definition import Selection, expand, load
+from fairlane_lab.definition.expansion import Selection, expand
+from fairlane_lab.definition.loading import load
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners import mininet
 from fairlane_lab.scenario import Scenario

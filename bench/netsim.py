@@ -15,7 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fairlane_lab.definition import expand, load
+from fairlane_lab.definition.expansion import expand
+from fairlane_lab.definition.loading import load
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import Scenario
 from summary import Run, ratios

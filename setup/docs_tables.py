@@ -11,7 +11,7 @@ from docs_markdown import cell, code, default, fields, kind_of, table
 from fairlane_hosts.simulator import SIMULATOR_VARIANTS
 from fairlane_hosts.variants import VARIANTS
 from fairlane_lab import scenario
-from fairlane_lab.definition import body, draws, judging, links, plots, points, schema
+from fairlane_lab.definition import judging, points, schema
 from fairlane_lab.definition.names import FLOW_METRICS, OBJECT_METRICS, PARAMETERS, RUN_METRICS
 from fairlane_lab.programs.part import Name
 from finsy.proto import p4i
@@ -72,10 +72,10 @@ def experiments() -> Iterator[str]:
     """The keys of an experiment file, and the names of parameters and metrics."""
     yield "# Keys of an experiment file\n\nMade from the code. [Experiments](../experiments.md) shows them at work.\n"
     models = (
-        schema.Experiment, body.TopologySpec, body.PortChanges, body.Buffer, links.LinkChanges, scenario.Flow, scenario.App, scenario.TcpOptions, scenario.Vc,
-        links.ChangeSpec, body.RunSpec, body.Starts, draws.Draws, points.Spread, schema.Overrides, schema.SimOverrides, schema.MininetOverrides,
+        schema.Experiment, schema.TopologySpec, schema.PortChanges, schema.Buffer, schema.LinkChanges, scenario.Flow, scenario.App, scenario.TcpOptions, scenario.Vc,
+        schema.ChangeSpec, schema.RunSpec, schema.Starts, points.Draws, points.Spread, schema.Overrides, schema.SimOverrides, schema.MininetOverrides,
         judging.Expectation, judging.Relative, judging.PaperNumbers, judging.PaperFigure, judging.Note,
-        plots.Bars, plots.Lines, plots.Series, plots.Cdf, plots.Heat,
+        judging.Bars, judging.Lines, judging.Series, judging.Cdf, judging.Heat,
     )  # fmt: skip
     for model in models:
         yield f"## {model.__name__}\n\n{cell(inspect.getdoc(model) or '')}\n"
@@ -94,7 +94,7 @@ def _keys(model: type) -> Iterator[str]:
     """Keys with type, range and default from a model or a dataclass, and meaning from the strings below its fields."""
     found = TypeAdapter(model).json_schema()
     meanings: dict[str, str] = {}
-    written = links.ChangeSpec if model is links.LinkChanges else model  # a link's settings are those of a change
+    written = schema.ChangeSpec if model is schema.LinkChanges else model  # a link's settings are those of a change
     for one in reversed(written.__mro__):
         if one is written or (issubclass(one, BaseModel) and one is not BaseModel):
             meanings |= {name: meaning for name, _, meaning in fields(one) if meaning}

@@ -58,7 +58,8 @@ Recorded = tuple[list[Snapshot], list[dict[str, Any]]]
 def recorded() -> Recorded:
     """Snapshots of the demo, twice a second of virtual time, and the control loop's events."""
     pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
-    from fairlane_lab.definition import Selection, expand, load
+    from fairlane_lab.definition.expansion import Selection, expand
+    from fairlane_lab.definition.loading import load
     from fairlane_lab.sim.config import resolve
     from fairlane_lab.sim.world import SimWorld
 
@@ -73,7 +74,7 @@ def recorded() -> Recorded:
 
 async def record(world: SimWorld) -> Recorded:
     """Let the run go, and read the managed switch as `fairlane watch` does."""
-    from fairlane_lab.sim.measure import MemoryLog
+    from fairlane_lab.sim.world import MemoryLog
 
     await world.set_up()
     log, rates, found = MemoryLog(), RateBook(), list[Snapshot]()

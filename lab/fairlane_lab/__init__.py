@@ -7,6 +7,5 @@ sim/         the simulator's side of it                testbed/       Mininet's 
 sweep/       many runs                                 results/       run folders, metrics, verdicts
 programs/    what a P4 program brings to the lab       report/        the page and its pictures
 cli/         `fairlane lab …`
-measures.py, satellite.py  pure functions over samples; the ceiling of a satellite line
-estimates.py, compiled.py  about how long a run takes, before it is run; a program's compiled files
+measures.py  pure functions over numbers and samples; the ceiling of a satellite line
 """

@@ -7,7 +7,8 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fairlane_lab.definition import Selection, expand, load
+from fairlane_lab.definition.expansion import Selection, expand
+from fairlane_lab.definition.loading import load
 from fairlane_lab.definition.strict import Scalar
 from fairlane_lab.problems import ExperimentError, Problem, RunFolderError
 from fairlane_lab.report.run_folder import RunFolder, open_run
@@ -61,6 +62,6 @@ def run_experiment(
             campaign.folder.rmdir()
         raise ExperimentError(definition.origin, [Problem("", str(error))]) from None
     if done.failures or done.stopped:
-        problems = [Problem(f"{one.point}, run {one.repeat}", one.error) for one in done.failures]
+        problems = [Problem(f"{one.scenario.point}, run {one.scenario.repeat}", one.error) for one in done.failures]
         raise ExperimentError(definition.origin, problems or [Problem("", done.stopped)])
     return open_run(done.path.parent)

@@ -26,7 +26,7 @@ from fairlane_hosts.build import SIMULATED_SENDER
 from fairlane_hosts.variants import VARIANTS
 from fairlane_topology.links import NO_TRACE, TOPOLOGIES
 
-from fairlane_lab.definition import Definition
+from fairlane_lab.definition.loading import Definition
 from fairlane_lab.paths import REPOSITORY, digest_files
 from fairlane_lab.scenario import Scenario, plain_configuration
 from fairlane_lab.sim.kernel import BUILT

@@ -11,76 +11,42 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from fairlane_hosts.programs import COUNTERS
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.topology import PortKey
-from numpy.typing import NDArray
 
-from fairlane_lab.atm import atm_line_bytes
-from fairlane_lab.measures import carried_bps, mean_between, on_line_bps, rate_series, recovery_s
+from fairlane_lab.measures import (
+    INSTANT_S,
+    NOTHING,
+    Points,
+    Samples,
+    atm_line_bytes,
+    carried_bps,
+    mean_between,
+    on_line_bps,
+    recovery_s,
+)
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, SeriesPoint, Transfer
 from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario
 
 if TYPE_CHECKING:
     from fairlane_lab.programs.part import LabPart
 
-Values = NDArray[np.float64]
-Points = Sequence[tuple[float, float]]
-"""(s, value), in order of time."""
+
+def counters_of(flow: Flow, flows: Sequence[Flow], of_hosts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """`FlowResult.counters`. A host counts for all its flows: what other flows have a part in is left out."""
+    found: dict[str, int] = {}
+    for host, of_receiver, sharing in (
+        (flow.sender, False, [other for other in flows if other.sender == flow.sender]),
+        (flow.receiver, True, [other for other in flows if other.receiver == flow.receiver]),
+    ):
+        if len(sharing) == 1 and flow.connections == 1:
+            counted = of_hosts.get(host, {}).items()
+            found |= {name: value for name, value in counted if COUNTERS[name].of_receiver == of_receiver}
+    return found
+
+
 CARRIED_STEP_S = 0.1
-_INSTANT_S = 1e-9
-
-
-@dataclass(frozen=True)
-class Samples:
-    """One quantity over time; NaN where a sample does not know it."""
-
-    t_s: Values
-    values: Values
-
-    @classmethod
-    def of(cls, points: Points) -> Samples:
-        """From (s, value)."""
-        return cls(np.array([t_s for t_s, _ in points]), np.array([value for _, value in points], dtype=np.float64))
-
-    @property
-    def points(self) -> list[tuple[float, float]]:
-        """(s, value) of the samples that know it."""
-        known = ~np.isnan(self.values)
-        return list(zip(self.t_s[known].tolist(), self.values[known].tolist(), strict=True))
-
-    def where(self, known: NDArray[np.bool_]) -> Samples:
-        """Only these samples know it."""
-        return Samples(self.t_s, np.where(known, self.values, np.nan))
-
-    def every(self, step: int) -> Samples:
-        """Every so many-th sample."""
-        return Samples(self.t_s[::step], self.values[::step])
-
-    def rates(self) -> Samples:
-        """Of bytes so far: bit/s between each sample and the one before it."""
-        return Samples(self.t_s[1:], 8.0 * np.diff(self.values) / np.diff(self.t_s))
-
-    def at(self, t_s: Values) -> Values:
-        """A counter at these instants, by linear interpolation; 0 without samples."""
-        return np.interp(t_s, self.t_s, self.values) if self.t_s.size else np.zeros(len(t_s))
-
-    def grown(self, start_s: float, end_s: float) -> float:
-        """How much a counter grew between two instants."""
-        start, end = self.at(np.array([start_s, end_s]))
-        return float(end - start)
-
-    def within(self, start_s: float, end_s: float) -> Values:
-        """What is known in (start, end]."""
-        inside = (self.t_s > start_s + _INSTANT_S) & (self.t_s <= end_s + _INSTANT_S)
-        return self.values[inside & ~np.isnan(self.values)]
-
-    def mean(self, start_s: float, end_s: float) -> float | None:
-        """Mean of what is known in (start, end]; None when that is nothing."""
-        found = self.within(start_s, end_s)
-        return float(found.mean()) if found.size else None
-
-
-NOTHING = Samples(np.empty(0), np.empty(0))
 
 
 @dataclass
@@ -170,17 +136,17 @@ class Recording:
         return [port.key for port in self.ports]
 
     @property
-    def carried(self) -> dict[str, list[tuple[float, float]]]:
-        """(s, bytes so far) of each flow every `CARRIED_STEP_S`, and at the end."""
-        count = int(self.end_s / CARRIED_STEP_S + _INSTANT_S)
+    def carried(self) -> dict[str, Samples]:
+        """Bytes so far of each flow every `CARRIED_STEP_S`, and at the end."""
+        count = int(self.end_s / CARRIED_STEP_S + INSTANT_S)
         t_s = np.unique([*np.round(np.arange(count + 1) * CARRIED_STEP_S, 9), self.end_s])
-        return {each.name: Samples(t_s, each.sampled.at(t_s)).points for each in self.flows}
+        return {each.name: Samples(t_s, each.sampled.at(t_s)) for each in self.flows}
 
     def rates(self, samples: Samples) -> Samples:
         """Bit/s of bytes so far, for the series."""
         if self.rate_step_s is None:
             return samples.every(self.step).rates()
-        return Samples.of(rate_series(samples.points, self.rate_step_s))
+        return samples.rates(self.rate_step_s)
 
     def loop_series(self, port: PortKey, name: str) -> list[tuple[float, float]]:
         """(s, value) of what the loop had measured at a port, where it had."""
@@ -188,8 +154,8 @@ class Recording:
 
     def loop_mean(self, port: PortKey, name: str) -> float | None:
         """Mean over the window; of the last value before its end when nothing was measured in it; None without any."""
-        samples = [(t, value) for t, value in self.loop_series(port, name) if t <= self.end_s + _INSTANT_S]
-        inside = [value for t, value in samples if t >= self.start_s - _INSTANT_S]
+        samples = [(t, value) for t, value in self.loop_series(port, name) if t <= self.end_s + INSTANT_S]
+        inside = [value for t, value in samples if t >= self.start_s - INSTANT_S]
         if inside:
             return sum(inside) / len(inside)
         return samples[-1][1] if samples else None
@@ -255,7 +221,7 @@ def _after_spike(seen: Recording, each: FlowRecord, spike: tuple[float, float, f
     found: dict[str, Any] = {
         "after_spike_bytes": each.received.grown(end_s, later_s),
         "after_spike_retransmits": round(each.totals["retransmits"].grown(start_s, later_s)),
-        "recovery_s": recovery_s(each.sampled.points, end_s, carried_bps(rate_bps, each.mss_bytes)),
+        "recovery_s": recovery_s(each.sampled, end_s, carried_bps(rate_bps, each.mss_bytes)),
     }
     if "bw_est_pps" in each.totals:
         undone, pps = (each.totals[name].grown(start_s, later_s) for name in ("spurious_timeouts", "bw_est_pps"))
@@ -302,5 +268,5 @@ def _series(seen: Recording, part: LabPart) -> Iterator[SeriesPoint]:
 def _points(seen: Recording, name: str, metric: str, samples: Samples, factor: float = 1.0) -> Iterator[SeriesPoint]:
     """What was sampled between the zero and the end."""
     for t_s, value in samples.points:
-        if 0 <= t_s <= seen.end_s + _INSTANT_S:
+        if 0 <= t_s <= seen.end_s + INSTANT_S:
             yield SeriesPoint(t_s, name, metric, value * factor)

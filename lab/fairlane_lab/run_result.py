@@ -116,7 +116,7 @@ class Transfer:
     """Segments with data or FIN that its sender sent, retransmissions too."""
     complete: bool = True
     slowdown: float | None = None
-    """`completion_s` over the least that any TCP could take there (`satellite.least_s`); None where that is not known."""
+    """`completion_s` over the least that any TCP could take there (`measures.least_s`); None where that is not known."""
 
 
 @dataclass

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run, fully resolved: what a runner gets, the same for virtual time and for Mininet. Values only; nothing runs here."""
+"""One run, fully resolved: what a runner gets, the same for virtual time and for Mininet. Values only; nothing runs here. Its topology and
+the changes of its links are read here as every runtime reads them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
-from fairlane_topology.links import LinkChange
+from fairlane_topology import changes as fl_changes
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.links import LinkChange, Rate
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -23,6 +27,8 @@ from pydantic import (
     model_validator,
 )
 from pydantic.dataclasses import dataclass as checked_dataclass
+
+from fairlane_lab.run_result import RunError
 
 AppKind = Literal["greedy", "bytes", "on_off", "web", "interactive", "video", "cbr_udp", "command"]
 Distribution = Literal["fixed", "exponential", "pareto", "web_search", "data_mining"]
@@ -37,8 +43,6 @@ _STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 NotNegative = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
 Whole = Annotated[int, Field(ge=0)]
-Rate = Annotated[int, Field(ge=0, le=400_000_000_000)]
-"""Bit/s."""
 
 _NEEDS: Mapping[str, tuple[str, ...]] = {
     "greedy": (),
@@ -319,7 +323,7 @@ class Scenario:
     topology_file: Path | None = None
     """That `topology` was made from; nothing is read from it any more."""
     drawn: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
-    """What was drawn for this run (`definition/draws.py`): it is in `topology`, `changes` and `flows` already."""
+    """What was drawn for this run (`definition/points.py`): it is in `topology`, `changes` and `flows` already."""
 
     @property
     def spike_s(self) -> tuple[float, float] | None:
@@ -413,3 +417,16 @@ def tcp_of(scenario: Scenario, flow: Flow) -> TcpOptions:
 def with_given(shared: TcpOptions, flow: Flow) -> TcpOptions:
     """The options of all flows with a flow's own."""
     return replace(shared, **flow.tcp) if flow.tcp else shared
+
+
+def checked_topology(scenario: Scenario) -> fl_topology.Topology:
+    """The topology of a scenario. Raises RunError for one that what was drawn has broken; all else the definition has checked."""
+    try:
+        return fl_topology.check(dict(scenario.topology))
+    except fl_topology.TopologyError as problem:
+        raise RunError(str(problem)) from None
+
+
+def changes_of(scenario: Scenario, topology: fl_topology.Topology) -> list[tuple[float, LinkChange]]:
+    """(s after zero, change) of everything that happens before the end, in order of time."""
+    return list(fl_changes.schedule([*topology.changes, *scenario.changes], scenario.duration_s))

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_controller.documents import parse_toml
-from fairlane_lab.definition import ExperimentError, Selection, expand, load_text
+from fairlane_lab.definition.expansion import Selection, expand
+from fairlane_lab.definition.loading import load_text
 from fairlane_lab.paths import EXPERIMENTS
-from fairlane_lab.report import RunFolderError, open_run, result_table
+from fairlane_lab.problems import ExperimentError, RunFolderError
+from fairlane_lab.report.run_folder import open_run
+from fairlane_lab.report.tables import result_table
 from rich.console import Console
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from fairlane_lab.definition import Selection, expand, load_text
+from fairlane_lab.definition.expansion import Selection, expand
+from fairlane_lab.definition.loading import load_text
 from fairlane_lab.report.archive import archive_runs, archived_definitions, open_measured
 from fairlane_lab.report.run_folder import Measured
 from fairlane_lab.results.folder import publish
 from fairlane_lab.results.rows import make_rows
-from fairlane_lab.results.store import Store
 from fairlane_lab.results.summary import summarise
+from fairlane_lab.results.tables import Store
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, SeriesPoint, Transfer
 from fairlane_lab.scenario import Scenario
 

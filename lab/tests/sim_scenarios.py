@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fairlane_lab.definition import Definition, load
+from fairlane_lab.definition.loading import Definition, load
 from fairlane_lab.scenario import App, Control, Flow, Scenario
 
 DUMBBELL: dict[str, Any] = json.loads(

@@ -19,7 +19,7 @@ from fairlane_controller.programs.gfr.config import GfrState, Scheme
 from fairlane_controller.programs.gfr.control import GfrTopology
 from fairlane_controller.programs.gfr.plan import GfrPlan, make_plan
 from fairlane_controller.switch.reading import BatchReading
-from fairlane_lab.compiled import find_program
+from fairlane_lab.programs import find_program
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Flow
 from fairlane_lab.sim.config import resolve

@@ -6,8 +6,10 @@ from __future__ import annotations
 import pytest
 from fairlane_controller.programs.gfr.lab.config import gfr_config, way
 from fairlane_controller.programs.gfr.model import guaranteed_shares
-from fairlane_lab.definition import Definition, ExperimentError, expand, load_text
+from fairlane_lab.definition.expansion import expand
+from fairlane_lab.definition.loading import Definition, load_text
 from fairlane_lab.paths import EXPERIMENTS
+from fairlane_lab.problems import ExperimentError
 from fairlane_topology import topology as fl_topology
 
 FILE = """

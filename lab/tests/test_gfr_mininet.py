@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 from fairlane_controller.programs.gfr.config import GfrState
-from fairlane_lab.definition import Selection, expand
+from fairlane_lab.definition.expansion import Selection, expand
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunResult
 from fairlane_lab.scenario import App, Scenario

@@ -20,7 +20,7 @@ from fairlane_controller.programs.gfr.lab.vcs import (
     worst_window_bps,
 )
 from fairlane_controller.programs.gfr.model import ideal_goodput_bps
-from fairlane_lab.measures import summed
+from fairlane_lab.measures import Samples
 from fairlane_lab.scenario import App, Flow, Scenario, TcpOptions, Vc, connections_of
 
 C_BPS = 51_840_000.0
@@ -93,14 +93,16 @@ def steady(rate_bps: float, end_s: float = 30.0) -> list[tuple[float, float]]:
 def test_the_worst_window_finds_a_pause_wherever_it_is() -> None:
     rate_bps = 8e6
     paused = [(t, min(b, rate_bps * 12.3 / 8) if t < 14.3 else b - rate_bps * 2.0 / 8) for t, b in steady(rate_bps)]
-    assert worst_window_bps(steady(rate_bps), (5, 30), 5.0) == pytest.approx(rate_bps)
-    assert worst_window_bps(paused, (5, 30), 5.0) == pytest.approx(rate_bps * 3 / 5)
-    assert worst_window_bps(paused, (15, 30), 5.0) == pytest.approx(rate_bps)
-    assert worst_window_bps(paused, (5, 9.9), 5.0) is None
+    assert worst_window_bps(Samples.of(steady(rate_bps)), (5, 30), 5.0) == pytest.approx(rate_bps)
+    assert worst_window_bps(Samples.of(paused), (5, 30), 5.0) == pytest.approx(rate_bps * 3 / 5)
+    assert worst_window_bps(Samples.of(paused), (15, 30), 5.0) == pytest.approx(rate_bps)
+    assert worst_window_bps(Samples.of(paused), (5, 9.9), 5.0) is None
 
 
 def test_counters_add_up_at_every_instant() -> None:
-    assert summed([[(0.0, 0.0), (2.0, 2.0)], [(1.0, 5.0), (2.0, 6.0)]]) == [(0.0, 5.0), (1.0, 6.0), (2.0, 8.0)]
+    one, other = Samples.of([(0.0, 0.0), (2.0, 2.0)]), Samples.of([(1.0, 5.0), (2.0, 6.0)])
+    assert Samples.total([one, other]).points == [(0.0, 5.0), (1.0, 6.0), (2.0, 8.0)]
+    assert Samples.total([]).points == []
 
 
 def test_results_and_metrics_of_a_run() -> None:
@@ -109,7 +111,7 @@ def test_results_and_metrics_of_a_run() -> None:
     size = segment(run, run.vcs[0])
     goodput = {name: ideal_goodput_bps(w_bps, *size) for name, w_bps in ideal.items()}
     got = {"vc1": 1.0 * goodput["vc1"], "vc2": 0.9 * goodput["vc2"]}
-    samples = {name: steady(rate) for name, rate in got.items()}
+    samples = {name: Samples.of(steady(rate)) for name, rate in got.items()}
     first, second = vc_results(run, [port(1, 2)], samples)
     assert first.ratio == pytest.approx(1.0)
     assert second.ratio == pytest.approx(0.9)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fairlane_controller.programs.gfr.lab.vcs import vc_metrics
-from fairlane_lab.definition import Selection, expand
+from fairlane_lab.definition.expansion import Selection, expand
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import App, Flow, Scenario

@@ -21,11 +21,12 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
-from fairlane_lab.cli.stopping import stoppable
-from fairlane_lab.definition import Selection, expand, load
+from fairlane_lab.cli.running import stoppable
+from fairlane_lab.definition.expansion import Selection, expand
+from fairlane_lab.definition.loading import load
 from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.run_result import RunError, RunResult
-from fairlane_lab.runners import kernel, sim
+from fairlane_lab.runners import sim
 from fairlane_lab.scenario import App, Flow, TcpOptions
 from fairlane_lab.sim.kernel import BUILT, Machine, make_machine
 from fairlane_topology.links import LinkChange
@@ -75,14 +76,14 @@ def goodput_bps(result: RunResult) -> dict[str, float]:
 
 @built
 def test_a_run_on_linux_is_the_same_twice_and_like_the_simulator_s() -> None:
-    first, second = kernel.run(RUN), kernel.run(RUN)
+    first, second = sim.run_kernel(RUN), sim.run_kernel(RUN)
     assert replace(first, wall_s=0.0) == replace(second, wall_s=0.0)
     on_linux, simulated = goodput_bps(first), goodput_bps(sim.run(RUN))
     assert sum(on_linux.values()) == pytest.approx(sum(simulated.values()), rel=0.03)
     assert first.about["runtime"] == "kernel"
     assert {point.metric for point in first.series} >= {"cwnd_packets", "goodput_bps", "srtt_ms", "queue_packets"}
     chance = scenario(Flow("bulk", "bulk", "h1", "h3", app=App("on_off", on_mean_s=1.0, off_mean_s=1.0)))
-    assert goodput_bps(kernel.run(chance)) != goodput_bps(kernel.run(replace(chance, seed=chance.seed + 1)))
+    assert goodput_bps(sim.run_kernel(chance)) != goodput_bps(sim.run_kernel(replace(chance, seed=chance.seed + 1)))
 
 
 def digest(result: RunResult) -> str:
@@ -98,18 +99,18 @@ def test_frames_end_no_wait_while_interrupts_are_off() -> None:
     """At 5.169 s of this run a second frame comes before the kernel has taken the interrupt of the first: it hung."""
     found = expand(load("gfr-table2"), Selection(runtime="kernel", repeats=8))
     run = next(each for each in found if each.repeat == 7 and each.point == "proposed WRR")
-    result = kernel.run(replace(run, warmup_s=1.0, duration_s=6.0))
+    result = sim.run_kernel(replace(run, warmup_s=1.0, duration_s=6.0))
     assert all(flow.goodput_bps > 0 for flow in result.flows)
 
 
 @built
 def test_seed_and_scenario_decide_every_byte() -> None:
     """Alone, in two processes, beside a busy process, and on the machine of whoever committed the reference."""
-    alone = digest(kernel.run(RUN))
+    alone = digest(sim.run_kernel(RUN))
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
         try:
             with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-                assert {digest(result) for result in pool.map(kernel.run, [RUN] * 4)} == {alone}
+                assert {digest(result) for result in pool.map(sim.run_kernel, [RUN] * 4)} == {alone}
         finally:
             busy.kill()
     reference = json.loads((REPOSITORY / "hosts" / "kernel" / "reference.json").read_text())
@@ -122,7 +123,7 @@ def test_seed_and_scenario_decide_every_byte() -> None:
 @built
 def test_a_largest_window_holds_on_linux_as_in_the_simulator() -> None:
     run = replace(scenario(Flow("clamped", "clamped", "h1", "h3", window_packets=5)), series=True)
-    on_linux, simulated = kernel.run(run), sim.run(run)
+    on_linux, simulated = sim.run_kernel(run), sim.run(run)
     windows = [point.value for point in on_linux.series if point.metric == "cwnd_packets" and point.t_s > 1]
     assert max(windows) == 5
     assert goodput_bps(on_linux)["clamped"] == pytest.approx(goodput_bps(simulated)["clamped"], rel=0.03)
@@ -139,7 +140,7 @@ def test_applications_ask_for_the_same_on_linux_as_in_the_simulator() -> None:
         Flow("keys", "keys", "h2", "h3", app=App("interactive", bytes=200, interval_s=0.5)),
         cbr("udp", "h1", 200_000),
     )
-    on_linux, simulated = kernel.run(run), sim.run(run)
+    on_linux, simulated = sim.run_kernel(run), sim.run(run)
 
     def asked(result: RunResult, flow: str) -> list[tuple[float, int]]:
         in_time = [transfer for transfer in result.transfers if transfer.start_s < 15]  # the others may not have ended
@@ -166,12 +167,12 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_program_of_the_user_s_is_an_application(program: Path) -> None:
     app = App("command", command=(str(program), "{receiver}", "{port}"), receiver_command=(str(program), "{port}"))
     flow = Flow("own", "own", "h1", "h3", variant="reno", app=app)
-    result = kernel.run(scenario(flow))
+    result = sim.run_kernel(scenario(flow))
     assert goodput_bps(result)["own"] > 1_500_000
-    assert replace(kernel.run(scenario(flow)), wall_s=0.0) == replace(result, wall_s=0.0)
+    assert replace(sim.run_kernel(scenario(flow)), wall_s=0.0) == replace(result, wall_s=0.0)
     broken = replace(flow, app=replace(app, command=(str(program), "nowhere", "x")))
     with pytest.raises(RunError, match="flow own: its command ended with exit code 3: no address"):
-        kernel.run(scenario(broken))
+        sim.run_kernel(scenario(broken))
     with pytest.raises(RunError, match="flow own: a command needs Linux hosts: --runtime kernel"):
         sim.run(scenario(flow))
 
@@ -180,7 +181,7 @@ def test_a_program_of_the_user_s_is_an_application(program: Path) -> None:
 def test_a_program_that_hangs_or_eats_ends_the_run(program: Path, tmp_path: Path) -> None:
     flow = Flow("own", "own", "h1", "h3", variant="reno", app=App("command", command=(str(program), "eat")))
     with pytest.raises(RunError, match="flow own: its command ended with signal"):
-        kernel.run(scenario(flow))
+        sim.run_kernel(scenario(flow))
     with pytest.raises(RunError, match=r"the machine of the hosts: .*2 s"):
         spin(program, tmp_path, patience_s=2)
     wait_until(lambda: not processes_in(tmp_path))
@@ -258,7 +259,7 @@ def test_a_run_that_is_over_leaves_no_machine(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     gc.disable()
     try:
-        kernel.run(RUN)
+        sim.run_kernel(RUN)
         left = [working_folder(path.parent) for path in Path("/proc").glob("[0-9]*/cwd")]
         assert [folder for folder in left if str(folder).startswith(str(tmp_path))] == []
     finally:
@@ -295,7 +296,9 @@ def wait_until(condition: Callable[[], bool]) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts: needs root")
 def test_a_container_s_shared_memory_is_enough(tmp_path: Path) -> None:
     """Docker's runs no code and has 64 MB."""
-    (tmp_path / "run.py").write_text("import test_kernel_run as test\nprint(test.digest(test.kernel.run(test.RUN)))\n")
+    (tmp_path / "run.py").write_text(
+        "import test_kernel_run as test\nprint(test.digest(test.sim.run_kernel(test.RUN)))\n"
+    )
     mount = "mount -t tmpfs -o noexec,size=1M tmpfs /dev/shm"
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", f'{mount} && exec "$0" "$1"', sys.executable, tmp_path / "run.py"],
@@ -304,16 +307,16 @@ def test_a_container_s_shared_memory_is_enough(tmp_path: Path) -> None:
         text=True,
         timeout=90,
     )
-    assert done.stdout.strip() == digest(kernel.run(RUN)), done.stderr
+    assert done.stdout.strip() == digest(sim.run_kernel(RUN)), done.stderr
 
 
 @built
 def test_host_programs_are_the_kernel_s() -> None:
     """E-RTO answers a delay spike with new data; ENA names segments that a link corrupts."""
     spike = scenario(replace(RENO, variant="erto"), changes=(LinkChange(at_s=10.0, link="s1-s2", spike_s=2.0),))
-    assert kernel.run(spike).flows[0].counters["erto_probes"] > 0
+    assert sim.run_kernel(spike).flows[0].counters["erto_probes"] > 0
     noise = scenario(replace(RENO, variant="ena-reno"), changes=(LinkChange(at_s=1.0, link="s1-s2", ber=1e-6),))
-    counters = kernel.run(noise).flows[0].counters
+    counters = sim.run_kernel(noise).flows[0].counters
     assert counters["ena_corrupted"] > 5
     assert counters["ena_notified"] > 0
 
@@ -326,7 +329,7 @@ def test_bcr_s_estimate_at_the_undo_is_the_new_rate() -> None:
         spike = LinkChange(at_s=8, link="s1-s2", direction="a_to_b", spike_s=3.0, spike_blocks="line")
         changes = (spike, LinkChange(at_s=8, link="s1-s2", rate_bps=1_000_000))
         tcp = TcpOptions(rto_min_s=1.0)
-        (flow,) = kernel.run(scenario(replace(RENO, variant=variant), tcp=tcp, changes=changes)).flows
+        (flow,) = sim.run_kernel(scenario(replace(RENO, variant=variant), tcp=tcp, changes=changes)).flows
         return flow.bw_est_ratio
 
     estimate = after_spike("bcr")
@@ -338,10 +341,10 @@ def test_bcr_s_estimate_at_the_undo_is_the_new_rate() -> None:
 @built
 def test_memory_is_as_the_flows_need_it(monkeypatch: pytest.MonkeyPatch) -> None:
     many = scenario(replace(RENO, connections=100), duration_s=2.0, warmup_s=0.5)
-    assert sum(goodput_bps(kernel.run(many)).values()) > 1_000_000
+    assert sum(goodput_bps(sim.run_kernel(many)).values()) > 1_000_000
     monkeypatch.setattr("fairlane_lab.sim.kernel.MEMORY_MB", 4)
     with pytest.raises(RunError, match="Too few physical memory"):
-        kernel.run(RUN)
+        sim.run_kernel(RUN)
 
 
 def test_a_machine_without_a_folder_is_refused(tmp_path: Path) -> None:

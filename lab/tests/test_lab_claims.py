@@ -13,12 +13,21 @@ from typing import Any
 import pytest
 from fairlane_lab.cli import app
 from fairlane_lab.cli.tables import verdict_lines
-from fairlane_lab.definition import ExperimentError, Selection, expand, load, load_text, loading
-from fairlane_lab.definition.claims import Claim, ClaimBound, read_claims
+from fairlane_lab.definition import loading
+from fairlane_lab.definition.expansion import Selection, expand
 from fairlane_lab.definition.extend import read_source, shown
-from fairlane_lab.definition.judging import Expectation, PaperFigure, Relative
-from fairlane_lab.definition.papers import numbers_of
+from fairlane_lab.definition.judging import (
+    Claim,
+    ClaimBound,
+    Expectation,
+    PaperFigure,
+    Relative,
+    numbers_of,
+    read_claims,
+)
+from fairlane_lab.definition.loading import load, load_text
 from fairlane_lab.paths import EXPERIMENTS, RESULTS_PAGES
+from fairlane_lab.problems import ExperimentError
 from fairlane_lab.report.archive import archive_run
 from fairlane_lab.report.judged import Answer, Judged, claim_rows
 from fairlane_lab.report.publish import write_pages
@@ -142,9 +151,18 @@ def test_an_experiment_elsewhere_is_not_asked_what_the_papers_claim() -> None:
 
 def judged(claim: str, experiment: str, runtime: str, state: str, value: float | None = None, **more: Any) -> Judged:
     """A bound of a claim, at least 90 %."""
-    verdict: dict[str, Any] = {"text": claim, "metric": "utilisation", "min": 0.9, "max": None, "per": {}, "runs": 20}
-    verdict |= {"state": state, "value": value, **more}
-    asked = ClaimBound(text=claim, metric=verdict["metric"], min=0.9, claim=claim, experiment=experiment)
+    bound: dict[str, Any] = {
+        "text": claim,
+        "metric": "utilisation",
+        "min": 0.9,
+        "max": None,
+        "relative_to": {},
+        "per": {},
+        "points": [],
+    }
+    fields: dict[str, Any] = {**bound, "within": None, "runs": 20, "state": state, "value": value, **more}
+    verdict = Verdict(**fields)
+    asked = ClaimBound(text=claim, metric=verdict.metric, min=0.9, claim=claim, experiment=experiment)
     return Judged(experiment, runtime, "", verdict, asked)
 
 
@@ -221,7 +239,7 @@ def test_a_point_may_be_picked_by_another_metric_than_the_one_that_is_judged() -
 
 def test_a_grid_of_points_takes_few_lines_of_the_terminal() -> None:
     points = [PointRuns(f"threshold={place}", {"threshold": place}, [{"fairness": 0.9}] * 20) for place in range(50)]
-    verdicts = [each.as_json() for each in judge([Expectation(text="fair", metric="fairness", min=0.5)], points, "sim")]
+    verdicts = judge([Expectation(text="fair", metric="fairness", min=0.5)], points, "sim")
     lines = verdict_lines(verdicts)
     assert len(lines) == 4
     assert "fair · threshold=0: 90.0 %" in lines[0]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from fairlane_lab.cli import app
 from fairlane_lab.cli.running import RUNNERS
-from fairlane_lab.definition import experiment_names
+from fairlane_lab.definition.extend import experiment_names
 from rich.console import Console
 from test_lab_definition import FILE
 from typer.testing import CliRunner, Result
@@ -71,8 +71,8 @@ def test_an_experiment_with_mistakes_does_not_hide_the_others(tmp_path: Path, mo
     texts = {"small": FILE, "untidy": 'name = "untidy"\n', "torn": "name ="}
     for name, text in texts.items():
         (tmp_path / f"{name}.toml").write_text(text)
-    monkeypatch.setattr("fairlane_lab.cli.listing.EXPERIMENTS", tmp_path)
-    monkeypatch.setattr("fairlane_lab.cli.listing.experiment_names", lambda: list(texts))
+    monkeypatch.setattr("fairlane_lab.cli.showing.EXPERIMENTS", tmp_path)
+    monkeypatch.setattr("fairlane_lab.cli.showing.experiment_names", lambda: list(texts))
     result = lab("list")
     assert result.exit_code == 2
     assert re.search(r"small +Small.* sim", words(result))
@@ -82,7 +82,7 @@ def test_an_experiment_with_mistakes_does_not_hide_the_others(tmp_path: Path, mo
 
 @pytest.mark.parametrize("columns", [80, 140])
 def test_the_list_has_one_line_an_experiment(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane_lab.cli.listing.console", Console(width=columns))
+    monkeypatch.setattr("fairlane_lab.cli.showing.console", Console(width=columns))
     lines = lab("list").output.splitlines()
     assert max(map(len, lines)) <= columns
     for name in experiment_names():

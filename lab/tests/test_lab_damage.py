@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from fairlane_lab.cli import app
 from fairlane_lab.cli.running import RUNNERS
-from fairlane_lab.definition import Selection
-from fairlane_lab.results import store, tables
+from fairlane_lab.definition.expansion import Selection
+from fairlane_lab.results import tables
 from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.run_result import RunError
 from fairlane_lab.sweep.campaign import Campaign, CampaignResult, run_campaign
@@ -32,14 +32,14 @@ def run_all(folder: Path) -> CampaignResult:
 @pytest.fixture
 def stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a campaign of 18 runs that was killed when three parts of one run each were written."""
-    monkeypatch.setattr(store, "BATCH_S", 0.0)
+    monkeypatch.setattr(tables, "BATCH_S", 0.0)
 
     def merge(_store: object) -> None:
         raise SystemExit("killed")
 
     selection = Selection(repeats=3, values={"case": ("slow",), "threshold": (4,)})
     with monkeypatch.context() as patch:
-        patch.setattr(store.Store, "merge", merge)
+        patch.setattr(tables.Store, "merge", merge)
         with pytest.raises(SystemExit):
             run_campaign(Campaign(definition(), selection, tmp_path / "new"), local_executor(RUN))
     assert [path.name for path in sorted((tmp_path / "new" / "parts").iterdir())] == ["00001", "00002", "00003"]
@@ -84,7 +84,7 @@ def test_a_full_disk_is_one_sentence(
 ) -> None:
     """And what is on it is used when there is room again."""
     (tmp_path / "small.toml").write_text(FILE)
-    monkeypatch.setattr(store, "BATCH_S", 0.0)
+    monkeypatch.setattr(tables, "BATCH_S", 0.0)
     monkeypatch.setitem(RUNNERS, "sim", RUN)
     there: list[Path] = []
 

@@ -6,8 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from fairlane_lab.definition import Definition, ExperimentError, Selection, expand, experiment_names, load, load_text
+from fairlane_lab.definition.expansion import Selection, expand
+from fairlane_lab.definition.extend import experiment_names
+from fairlane_lab.definition.loading import Definition, load, load_text
 from fairlane_lab.definition.strict import Between, matches
+from fairlane_lab.problems import ExperimentError
 
 FILE = """
 name = "small"

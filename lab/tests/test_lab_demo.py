@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 from fairlane_lab.cli import app
 from fairlane_lab.cli.running import RUNNERS
-from fairlane_lab.definition import Selection, expand, load
-from fairlane_lab.estimates import mininet_s
-from fairlane_lab.report import result_table
-from fairlane_lab.report.run_folder import RunFolder
+from fairlane_lab.definition.expansion import Selection, expand
+from fairlane_lab.definition.loading import load
+from fairlane_lab.report.run_folder import open_run, run_of
+from fairlane_lab.report.tables import result_table
 from fairlane_lab.results.folder import new_folder, publish, read_lines
-from fairlane_lab.results.summary_file import read_summary
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
@@ -64,7 +63,7 @@ def test_drop_tail_comes_first_on_each_link_and_every_offset_is_run() -> None:
 
 def test_the_demo_takes_less_than_four_minutes() -> None:
     runs = expand(load("demo"), Selection(runtime="mininet"))
-    assert sum(map(mininet_s, runs)) / load("demo").experiment.mininet.parallel < 240
+    assert sum(each.duration_s + 4.0 for each in runs) / load("demo").experiment.mininet.parallel < 240
 
 
 def test_options_change_the_experiment(tmp_path: Path) -> None:
@@ -72,7 +71,7 @@ def test_options_change_the_experiment(tmp_path: Path) -> None:
     options = [word for each in chosen for word in ("--set", each)]
     done, folder = demo(tmp_path, *options, "--repeats", "2", "--seed", "3")
     assert done.exit_code == 0, done.output
-    summary = read_summary(folder)
+    summary = open_run(folder).summary
     assert [point["params"]["threshold"] for point in summary["points"]] == [4, "auto"]
     assert (summary["runs"], summary["seed"], summary["runtime"]) == (4, 3, "mininet")
     params = summary["points"][0]["params"]
@@ -82,10 +81,10 @@ def test_options_change_the_experiment(tmp_path: Path) -> None:
 def test_the_table_fits_80_columns_and_shows_paper_and_true_values(tmp_path: Path) -> None:
     _, folder = demo(tmp_path, "--set", "case=2M-2ms", "--repeats", "2")
     console = Console(width=80, record=True, file=io.StringIO())
-    summary = read_summary(folder)
+    summary = open_run(folder).summary
     for point in summary["points"]:
         point["metrics"] |= {"qthresh_packets": 6.0, "bw_bps": 2e6, "t_res_ms": 7.18}
-    console.print(result_table([RunFolder(folder, summary)]))
+    console.print(result_table([run_of(folder, summary)]))
     text = console.export_text()
     assert "…" not in text
     assert max(len(line) for line in text.splitlines()) <= 80

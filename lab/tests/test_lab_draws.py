@@ -7,12 +7,15 @@ import json
 from typing import Any
 
 import pytest
-from fairlane_lab.definition import Definition, ExperimentError, Selection, expand, experiment_names, load, load_text
-from fairlane_lab.definition.draws import Draws, draws_of
+from fairlane_lab.definition.expansion import Selection, expand
+from fairlane_lab.definition.extend import experiment_names
+from fairlane_lab.definition.loading import Definition, load, load_text
+from fairlane_lab.definition.points import Draws, draws_of
+from fairlane_lab.measures import ceiling_of
+from fairlane_lab.problems import ExperimentError
 from fairlane_lab.results.rows import make_rows
 from fairlane_lab.results.summary import group_points
 from fairlane_lab.run_result import RunResult
-from fairlane_lab.satellite import ceiling_of
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.config import resolve
 from fairlane_lab.sim.world import SimWorld

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fairlane_lab.definition import Selection, expand, load
+from fairlane_lab.definition.expansion import Selection, expand
+from fairlane_lab.definition.loading import load
 from fairlane_lab.sim.config import resolve
-from fairlane_lab.sim.measure import snapshot
-from fairlane_lab.sim.world import SimWorld
+from fairlane_lab.sim.world import SimWorld, snapshot
 from fairlane_lab.testbed import port_watch
 from fairlane_lab.testbed.port_watch import PortWatch
 from fairlane_switch.port_control import PortCounts

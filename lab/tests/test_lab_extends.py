@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from fairlane_lab.cli import app
-from fairlane_lab.definition import Definition, ExperimentError, expand, load
+from fairlane_lab.definition.expansion import expand
+from fairlane_lab.definition.loading import Definition, load
+from fairlane_lab.problems import ExperimentError
 from test_lab_definition import FILE
 from typer.testing import CliRunner
 

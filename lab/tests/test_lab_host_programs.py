@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from fairlane_lab.host_counters import counters_of
+from fairlane_lab.recording import counters_of
 from fairlane_lab.scenario import Control, Flow, Scenario, TcpOptions
 from fairlane_lab.wishes import wishes
 

@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from fairlane_lab.definition import Selection, load
+from fairlane_lab.definition.expansion import Selection
+from fairlane_lab.definition.loading import load
 from fairlane_lab.inputs import Input, configuration, digest_once
 from fairlane_lab.paths import REPOSITORY
+from fairlane_lab.problems import RunFolderError
 from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.scenario import Scenario
-from fairlane_lab.sweep.campaign import Campaign, CampaignError, run_campaign
+from fairlane_lab.sweep.campaign import Campaign, run_campaign
 from fairlane_lab.sweep.runners import SIM, OnOutcome, local_executor, run_one
 from fairlane_lab.sweep.workers import process_pool
 
@@ -99,7 +101,7 @@ def test_a_campaign_whose_files_changed_is_another_one(
     path.write_text(path.read_text().replace(old, new, 1))
     digest_once.cache_clear()  # as in a process of its own
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(CampaignError) as caught:
+    with pytest.raises(RunFolderError) as caught:
         run_campaign(campaign(Path("files"), tmp_path / "run"), local_executor(RUN))
     assert said.replace("SENDER", sender) in str(caught.value)
 
@@ -145,7 +147,7 @@ def test_a_program_that_changed_since_it_was_loaded_is_not_run(tmp_path: Path) -
     assert run_campaign(campaign(folder, tmp_path / "one"), local_executor(RUN)).complete
     with (folder / "own" / "program.py").open("a") as file:
         file.write("# another\n")
-    with pytest.raises(CampaignError, match=r"program \S+own has changed since this process loaded it: start another"):
+    with pytest.raises(RunFolderError, match=r"program \S+own has changed since this process loaded it: start another"):
         run_campaign(campaign(folder, tmp_path / "two"), local_executor(RUN))
 
 

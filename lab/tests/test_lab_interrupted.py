@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 from fairlane_lab.cli import app
-from fairlane_lab.definition import Selection, load
+from fairlane_lab.definition.expansion import Selection
+from fairlane_lab.definition.loading import load
 from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.runners import sim
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
@@ -31,8 +32,8 @@ DEADLINE_S = 120.0
 SHORT = ("--set", "duration_s=5", "--set", "warmup_s=3")
 ONE_LINK = ("--set", "case=2M-2ms")
 DRIVER = """
-from fairlane_lab.results import store
-store.BATCH_S = 0.0  # each result on the disk at once, so that the test sees it
+from fairlane_lab.results import tables
+tables.BATCH_S = 0.0  # each result on the disk at once, so that the test sees it
 if __name__ == "__main__":
     from fairlane_lab.cli import app
     app()

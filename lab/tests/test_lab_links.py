@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from fairlane_lab.definition import ExperimentError, expand
+from fairlane_lab.definition.expansion import expand
 from fairlane_lab.definition.loading import load_text
+from fairlane_lab.problems import ExperimentError
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import Scenario

@@ -5,29 +5,23 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
-from fairlane_lab.measures import counters_at, mser5, rate_series, window_rate_bps
+from fairlane_lab.measures import Samples, mser5
 
-STEADY = [(float(t), 1000.0 * t) for t in range(11)]
-
-
-def test_window_rate_interpolates_between_samples() -> None:
-    assert window_rate_bps(STEADY, 2.25, 7.75) == pytest.approx(8000.0)
+STEADY = Samples.of([(float(t), 1000.0 * t) for t in range(11)])
 
 
-def test_a_counter_stands_still_outside_its_samples() -> None:
-    assert counters_at(STEADY, [-1.0, 99.0]) == [0.0, 10_000.0]
-    assert counters_at([], [1.0]) == [0.0]
+def test_a_counter_is_read_between_samples_and_stands_still_outside_of_them() -> None:
+    assert STEADY.grown(2.25, 7.75) == pytest.approx(5500.0)
+    assert STEADY.at(np.array([-1.0, 99.0])).tolist() == [0.0, 10_000.0]
+    assert Samples.of([]).at(np.array([1.0])).tolist() == [0.0]
 
 
-def test_an_empty_window_is_refused() -> None:
-    with pytest.raises(ValueError, match="ends at 3 s, before it starts at 3 s"):
-        window_rate_bps(STEADY, 3, 3)
-
-
-def test_rate_series_covers_whole_steps() -> None:
-    assert rate_series(STEADY, 2.5) == [(pytest.approx(1.25 + 2.5 * i), pytest.approx(8000.0)) for i in range(4)]
+def test_rates_are_of_whole_steps_or_between_samples() -> None:
+    assert STEADY.rates(2.5).points == [(pytest.approx(1.25 + 2.5 * i), pytest.approx(8000.0)) for i in range(4)]
+    assert STEADY.rates().points == [(pytest.approx(1.0 + i), pytest.approx(8000.0)) for i in range(10)]
 
 
 def test_flows_own_thresholds_change_with_the_class_s() -> None:

@@ -16,9 +16,10 @@ import pytest
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.mininet import GIVEN_UP_AFTER, MininetOptions, _Active, _Batch, run_many
 from fairlane_lab.scenario import Flow, Scenario
-from fairlane_lab.testbed.changes import Changes
+from fairlane_lab.testbed.bed import Changes
 from fairlane_lab.testbed.collect import VoidError
 from fairlane_lab.testbed.grouping import Group, Job
+from fairlane_topology import changes as fl_changes
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import TOPOLOGIES, LinkChange
 
@@ -35,15 +36,22 @@ class FakeBed:
     changed: list[float | None] = field(default_factory=list[float | None])
     restored: int = 0
     abandoned: bool = False
-    network: Any = field(default_factory=lambda: SimpleNamespace(topology=fl_topology.check(TOPOLOGY), dead=list[str]))
+    topology: fl_topology.Topology = field(default_factory=lambda: fl_topology.check(TOPOLOGY))
 
-    def change_link(self, change: LinkChange) -> tuple[tuple[str, int, int], ...]:
+    @property
+    def network(self) -> Any:
+        return self
+
+    def dead(self) -> list[str]:
+        return []
+
+    def apply(self, change: LinkChange) -> tuple[tuple[str, int, int], ...]:
         if self.refuses:
             raise RuntimeError("the wire says no")
         self.changed.append(change.delay_ms)
         return ()
 
-    def restore_links(self, changes: list[LinkChange]) -> None:
+    def restore(self, changes: list[LinkChange]) -> None:
         self.restored += len(changes)
 
     def look_for_end(self) -> bool:
@@ -57,6 +65,12 @@ class FakeBed:
 
     def abandon(self) -> None:
         self.abandoned = True
+
+
+@pytest.fixture(autouse=True)
+def _changes_of_the_fake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fl_changes, "apply", FakeBed.apply)
+    monkeypatch.setattr(fl_changes, "restore", FakeBed.restore)
 
 
 def scenario(*changes: LinkChange, duration_s: float = 60.0) -> Scenario:

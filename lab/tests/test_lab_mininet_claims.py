@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from fairlane_lab.run_result import RunError
-from fairlane_lab.testbed.claims import claimed_instances
+from fairlane_lab.testbed.grouping import claimed_instances
 from fairlane_topology import state as fl_state
 
 

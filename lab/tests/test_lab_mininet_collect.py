@@ -21,8 +21,7 @@ from fairlane_lab.scenario import App, Control, Flow, Scenario
 from fairlane_lab.testbed.bed import Bed, Running
 from fairlane_lab.testbed.collect import VoidError, collect
 from fairlane_lab.testbed.plan import make_plan
-from fairlane_lab.testbed.port_watch import Watched
-from fairlane_lab.testbed.standstill import PERIOD_S, Standstills
+from fairlane_lab.testbed.port_watch import PERIOD_S, Standstills, Watched
 from fairlane_topology import topology as fl_topology
 
 ZERO_S = 1000.0

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 from fairlane_lab.cli import app
-from fairlane_lab.definition import ExperimentError, Selection, expand, load
+from fairlane_lab.definition.expansion import Selection, expand
+from fairlane_lab.definition.loading import load
 from fairlane_lab.paths import REPOSITORY
+from fairlane_lab.problems import ExperimentError
 from fairlane_lab.report.archive import archive_run
 from fairlane_lab.runners.sim import run
 from fairlane_lab.sweep.campaign import Campaign, run_campaign

@@ -13,10 +13,10 @@ from typing import Any, cast
 
 import pytest
 from fairlane_lab.cli import app
-from fairlane_lab.definition import Definition, load, load_text
+from fairlane_lab.definition.loading import Definition, load, load_text
 from fairlane_lab.paths import RESULTS_PAGES
 from fairlane_lab.problems import ExperimentError
-from fairlane_lab.report import archive, run_folder, section
+from fairlane_lab.report import archive, publish, run_folder
 from fairlane_lab.report.archive import archive_run, is_stale, numbers_problem, open_archived, open_measured
 from fairlane_lab.report.publish import find_differing_pages, make_pages, round_coordinates, write_pages
 from fairlane_lab.report.run_folder import open_run
@@ -58,7 +58,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An archive with one experiment in two runtimes, which is the only one there is."""
     text = (FILES / "qthresh-table1.toml").read_text()
     definition = load_text(text, "qthresh-table1.toml")
-    for module in (archive, run_folder, section):
+    for module in (archive, run_folder, publish):
         monkeypatch.setattr(module, "experiment_names", lambda: [definition.experiment.name])
 
     def load_it(_name: str) -> Definition:
@@ -91,7 +91,7 @@ def test_an_archive_gives_the_summary_of_its_folder(tmp_path: Path) -> None:
     for part in ("points", "verdicts"):
         assert back.summary[part] == nearly(there.summary[part])
     assert back.metadata == there.metadata
-    assert (len(back.series) > 0) == any(plot.kind == "series" for plot in there.plots)
+    assert (len(back.series) > 0) == any(plot.kind == "series" for plot in there.definition.plots)
     assert open_archived(tmp_path / "data", definition, "kernel") is None
 
 
@@ -261,7 +261,7 @@ def test_what_nobody_else_can_run_is_not_published(
     def git(command: str, *_: str) -> str:
         return "false" if command == "rev-parse" else ""
 
-    monkeypatch.setattr("fairlane_lab.results.metadata._git", git)
+    monkeypatch.setattr("fairlane_lab.results.folder._git", git)
     folder = make_folder(tmp_path / "run", text, repeats=1, about={"metadata": about})
     done = CliRunner().invoke(app, ["publish", str(folder), "--out", str(tmp_path / "pages")])
     assert done.exit_code != 0

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fairlane_lab.definition import Selection, expand
+from fairlane_lab.definition.expansion import Selection, expand
 from fairlane_lab.programs import find_part
 from fairlane_lab.programs.ranks import Ports, pifo_drops
 from fairlane_lab.runners.sim import run

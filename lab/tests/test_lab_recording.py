@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fairlane_lab.measures import NOTHING, Samples
 from fairlane_lab.programs import find_part
-from fairlane_lab.recording import NOTHING, FlowRecord, PortRecord, Recording, Samples, make_result, make_transfer
+from fairlane_lab.recording import FlowRecord, PortRecord, Recording, make_result, make_transfer
 from fairlane_lab.scenario import App, Flow, Scenario
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import TOPOLOGIES

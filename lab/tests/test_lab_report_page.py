@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 from fairlane_lab.definition.judging import Note
 from fairlane_lab.definition.strict import Between
-from fairlane_lab.report import RunFolderError, newest_folders
-from fairlane_lab.report.differences import find_differences, fitting_notes
+from fairlane_lab.problems import RunFolderError
 from fairlane_lab.report.judged import Judged, judge
-from fairlane_lab.report.publish import make_report
-from fairlane_lab.report.run_folder import Measured, Point
-from fairlane_lab.report.section import Section
+from fairlane_lab.report.publish import Section, find_differences, fitting_notes, make_report
+from fairlane_lab.report.run_folder import Measured, Point, newest_folders
 from fairlane_lab.results.statistics import Spread
+from fairlane_lab.results.verdicts import Verdict
 from fairlane_lab.run_result import RunResult
 from fairlane_lab.scenario import Scenario
 from report_folders import Runtime, invented, make_folder, measured_of, text_of
@@ -89,14 +88,15 @@ def test_expectations_are_judged_for_each_runtime(folders: list[Path]) -> None:
 
 
 def test_bounds_are_in_the_metrics_unit() -> None:
-    def bound(metric: str, least: float | None, most: float | None, **more: object) -> str:
-        return Judged("x", "sim", "", {"metric": metric, "min": least, "max": most, **more}, None).bound
+    def bound(metric: str, least: float | None, most: float | None, **relative_to: object) -> str:
+        verdict = Verdict("", metric, least, most, relative_to, {}, [], None, None)
+        return Judged("x", "sim", "", verdict, None).bound
 
     assert bound("utilisation", 0.97, None) == "at least 97 %"
     assert bound("goodput_bps[vegas] / goodput_bps[reno]", 0.06, 0.17) == "6 to 17 %"
     assert bound("jain", None, 0.9) == "at most 0.9"
     assert bound("window_packets", 4, 10) == "4 to 10 packets"
-    assert bound("jain", 1.05, None, relative_to={"sender": "reno"}) == "at least 105 % of reno"
+    assert bound("jain", 1.05, None, sender="reno") == "at least 105 % of reno"
 
 
 def test_every_difference_above_ten_percent_has_a_line(folders: list[Path]) -> None:
@@ -121,7 +121,7 @@ def test_what_no_note_explains_is_said(page: Path) -> None:
 
 
 def test_a_note_explains_only_its_metrics_its_points_and_what_it_is_against() -> None:
-    point = Point("p", {"case": "a"}, {})
+    point = Point(point="p", params={"case": "a"}, metrics={})
     any_size = Between(min=-1, max=1)
     notes = [
         Note(text="all", share=any_size),

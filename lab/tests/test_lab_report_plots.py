@@ -8,21 +8,21 @@ import io
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from fairlane_lab.definition import load
-from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Plot, Series
+from fairlane_lab.definition.judging import Bars, Cdf, Heat, Lines, Plot, Series
+from fairlane_lab.definition.loading import load
 from fairlane_lab.paths import REPOSITORY, RESULTS_DATA
-from fairlane_lab.report import RunFolderError, open_run, result_table
+from fairlane_lab.problems import RunFolderError
 from fairlane_lab.report.archive import open_archived
 from fairlane_lab.report.figures import FRAME, MAX_POINTS, PALETTE, PNG_DPI, colours, draw, make_plots, picture, thin
 from fairlane_lab.report.labels import axis_label, format_metric, name_of, number, setting_label
-from fairlane_lab.report.run_folder import RunFolder
+from fairlane_lab.report.run_folder import RunFolder, open_run, run_of
+from fairlane_lab.report.tables import result_table
 from fairlane_lab.results.statistics import Spread
 from matplotlib.collections import PathCollection
 from matplotlib.colors import to_rgba
@@ -65,6 +65,14 @@ def points_of(figure: Figure) -> list[tuple[float, float]]:
     """Where single marks are: a paper's numbers, middles."""
     marks = [each for axis in figure.axes for each in axis.collections if isinstance(each, PathCollection)]
     return [(float(x), float(y)) for each in marks for x, y in np.asarray(each.get_offsets())]
+
+
+def copied(run: RunFolder, **tables: pd.DataFrame) -> RunFolder:
+    """The same run, with these tables in the place of its own."""
+    copy = run_of(run.path, run.summary)
+    for name, table in tables.items():
+        object.__setattr__(copy, name, table)
+    return copy
 
 
 def rows_of(plot: Plot, runs: list[RunFolder]) -> pd.DataFrame:
@@ -140,12 +148,9 @@ def test_groups_of_one_metric_share_a_panel_and_each_case_has_its_own(table2: li
 
 def test_shares_near_all_do_not_begin_at_0_and_nothing_above_is_cut_off(table2: list[RunFolder]) -> None:
     plot = Lines(kind="lines", name="u", title="U", x="threshold", y="utilisation", where={"case": "2M-2ms"})
-    run = replace(table2[0])
-    near = [
-        replace(point, metrics={"utilisation": Spread(2.5 if place == 3 else 0.97, 0.95, 2.6)})
-        for place, point in enumerate(table2[0].points)
-    ]
-    run.__dict__["points"] = near
+    run = copied(table2[0])
+    for place, point in enumerate(run.points):
+        object.__setattr__(point, "metrics", {"utilisation": Spread(2.5 if place == 3 else 0.97, 0.95, 2.6)})
     least, most = draw(plot, [run]).axes[0].get_ylim()
     assert 60 < least < 97
     assert most > 250
@@ -183,18 +188,15 @@ def test_panels_share_an_axis_unless_one_would_be_flat_on_it(table1: list[RunFol
     figure = draw(plot, table1[:1])
     assert len({axis.get_ylim() for axis in figure.axes}) == 1
     assert "cwnd (packets)" in texts_of(figure)
-    run = replace(table1[0])
-    run.__dict__["series"] = table1[0].series.assign(
-        value=lambda table: table["value"] * np.where(table["point"] == "512k-5ms", 0.1, 1.0)
-    )
-    figure = draw(plot, [run])
+    series = table1[0].series
+    low = series.assign(value=series["value"] * np.where(series["point"] == "512k-5ms", 0.1, 1.0))
+    figure = draw(plot, [copied(table1[0], series=low)])
     assert len({axis.get_ylim() for axis in figure.axes}) == len(figure.axes)
     assert "cwnd (packets), own scales" in texts_of(figure)
 
 
 def test_what_one_runtime_did_not_measure_is_empty_and_says_so(table1: list[RunFolder]) -> None:
-    run = replace(table1[1])
-    run.__dict__["series"] = table1[1].series[table1[1].series["metric"] == "cwnd_packets"]
+    run = copied(table1[1], series=table1[1].series[table1[1].series["metric"] == "cwnd_packets"])
     plot = Series(kind="series", name="c", title="C", metric=["cwnd_packets", "queue_packets"])
     assert any("empty: not measured there" in text for text in texts_of(draw(plot, [table1[0], run])))
 
@@ -204,18 +206,16 @@ def test_the_port_has_a_colour_and_a_name_of_its_own(table1: list[RunFolder]) ->
         kind="series", name="q", title="Q", metric=["cwnd_packets", "queue_packets"], where={"case": "2M-2ms"}
     )
     for name, label in (("", "the port"), ("s1-p3", "port s1-p3")):
-        run, series = replace(table1[0]), table1[0].series
+        series = table1[0].series
         table = series[(series["metric"] != "queue_packets") | (series["flow"] == "reno")]
         named = table["flow"].where(table["metric"] != "queue_packets", name)
-        run.__dict__["series"] = table.assign(flow=named)
-        samples = rows_of(plot, [run])
+        samples = rows_of(plot, [copied(table1[0], series=table.assign(flow=named))])
         assert list(samples["label"].cat.categories) == ["reno", "vegas", label]
         assert set(samples["label"][samples["metric"] == "queue_packets"]) == {label}
 
 
 def test_many_flows_are_their_groups_mean_between_the_lowest_and_the_highest(table1: list[RunFolder]) -> None:
-    run = replace(table1[0])
-    run.__dict__["flows"] = table1[0].flows.assign(group="both")
+    run = copied(table1[0], flows=table1[0].flows.assign(group="both"))
     plot = Series(kind="series", name="c", title="C", metric="cwnd_packets", by="group", where={"case": "2M-2ms"})
     samples = rows_of(plot, [run])
     assert set(samples["label"]) == {"both"}
@@ -372,7 +372,7 @@ def test_the_result_table_has_the_papers_values_below_and_fits_80_columns(table1
 
 
 def test_the_result_table_has_a_section_for_each_case_and_says_when_runs_are_missing(table2: list[RunFolder]) -> None:
-    cut = replace(table2[0], summary={**table2[0].summary, "complete": False})
+    cut = run_of(table2[0].path, {**table2[0].summary, "complete": False})
     lines = [line.rstrip() for line in printed(cut).splitlines()]
     assert " 512k-5ms" in lines
     assert any("threshold=20" in line for line in lines)
@@ -398,7 +398,7 @@ def test_runs_stand_below_each_other_and_what_lies_apart_is_marked(table1: list[
 
 
 def test_groups_are_in_the_metrics_where_no_table_of_flows_was_kept(table1: list[RunFolder], tmp_path: Path) -> None:
-    run = replace(table1[0], path=tmp_path)
+    run = run_of(tmp_path, table1[0].summary)
     assert run.flows.empty
     bars = rows_of(Bars(kind="bars", name="g", title="T", metric="goodput_bps"), [run])
     assert list(bars["label"].cat.categories) == ["reno", "vegas"]

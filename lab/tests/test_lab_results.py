@@ -20,10 +20,9 @@ from fairlane_lab.definition.strict import Between
 from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.results import tables
 from fairlane_lab.results.folder import read_lines
-from fairlane_lab.results.metrics import run_metrics, slowdown_metrics, with_slowdowns
-from fairlane_lab.results.rows import make_rows, merged_about, natural
+from fairlane_lab.results.rows import make_rows, merged_about, natural, run_metrics, slowdown_metrics, with_slowdowns
 from fairlane_lab.results.statistics import aggregate, aggregate_ratio, holm
-from fairlane_lab.results.store import Store
+from fairlane_lab.results.tables import Store
 from fairlane_lab.results.verdicts import PointRuns, judge
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, SeriesPoint, Transfer
 from fairlane_lab.scenario import App, Control, Flow, Scenario

@@ -9,18 +9,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fairlane_lab.definition import Selection, expand, load
+from fairlane_lab.definition.expansion import Selection, expand
 from fairlane_lab.definition.judging import Expectation, Relative
-from fairlane_lab.definition.loading import load_text
-from fairlane_lab.measures import carried_bps, recovery_s
+from fairlane_lab.definition.loading import load, load_text
+from fairlane_lab.measures import Path as Line
+from fairlane_lab.measures import Samples, carried_bps, ceiling_bps, ceiling_of, recovery_s, segment_error
 from fairlane_lab.paths import EXPERIMENTS
 from fairlane_lab.problems import ExperimentError
-from fairlane_lab.results.metrics import file_metrics, spike_metrics
+from fairlane_lab.results.rows import file_metrics, spike_metrics
 from fairlane_lab.results.summary import add_relative
 from fairlane_lab.results.verdicts import PointRuns, judge
 from fairlane_lab.run_result import FlowResult, PortResult, Transfer
-from fairlane_lab.satellite import Path as Line
-from fairlane_lab.satellite import ceiling_bps, ceiling_of, segment_error
 from fairlane_lab.testbed.grouping import Group, Job, split
 
 GEO = Line(1_544_000, 0.59, 0.0)
@@ -59,11 +58,11 @@ def test_a_recovery_ends_where_the_new_rate_is_reached() -> None:
     rate_bps = 800_000.0
     slow = [(t / 10, 10_000.0 * t / 10) for t in range(101)]  # 80 kbit/s until 10 s, then all of it
     fast = [(10 + t / 10, 100_000 + 100_000.0 * t / 10) for t in range(1, 51)]
-    assert recovery_s([*slow, *fast], 8.0, rate_bps) == pytest.approx(1.9, abs=0.11)
-    assert recovery_s(slow, 8.0, rate_bps) is None
-    assert recovery_s([], 8.0, rate_bps) is None
+    assert recovery_s(Samples.of([*slow, *fast]), 8.0, rate_bps) == pytest.approx(1.9, abs=0.11)
+    assert recovery_s(Samples.of(slow), 8.0, rate_bps) is None
+    assert recovery_s(Samples.of([]), 8.0, rate_bps) is None
     burst = [(t / 10, 0.0 if t <= 80 else 200_000.0) for t in range(101)]  # what the spike held back, and nothing else
-    assert recovery_s(burst, 8.0, rate_bps) is None
+    assert recovery_s(Samples.of(burst), 8.0, rate_bps) is None
     assert carried_bps(1_014_000, 960) == 960_000
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fairlane_lab.recording import NOTHING, FlowRecord, PortRecord, Recording, Samples, Values
+from fairlane_lab.measures import NOTHING, Samples, Values
+from fairlane_lab.recording import FlowRecord, PortRecord, Recording
 from fairlane_lab.sim.config import rate_steps, resolve
 from fairlane_lab.sim.sharing import sharing
 from fairlane_topology.links import LinkChange

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlane_lab.definition import Selection, load
+from fairlane_lab.definition.expansion import Selection
+from fairlane_lab.definition.loading import load
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
 from fairlane_lab.sweep.runners import SIM, local_executor
 

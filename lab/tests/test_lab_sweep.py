@@ -18,13 +18,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from fairlane_lab.cli import app, running
-from fairlane_lab.definition import Definition, Selection, load_text
+from fairlane_lab.definition.expansion import Selection
+from fairlane_lab.definition.loading import Definition, load_text
 from fairlane_lab.definition.schema import MininetOverrides
-from fairlane_lab.estimates import sort_by_repeat_and_cost
 from fairlane_lab.inputs import build_hashes
+from fairlane_lab.problems import RunFolderError
 from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.run_result import RunError
-from fairlane_lab.sweep.campaign import Campaign, CampaignError, run_campaign
+from fairlane_lab.sweep.campaign import Campaign, run_campaign
 from fairlane_lab.sweep.runners import SIM, Outcome, local_executor, mininet_testbed
 from fairlane_lab.sweep.workers import dask_cluster, process_pool
 from test_lab_definition import FILE
@@ -73,7 +74,9 @@ def test_failures_are_told_and_stop_nothing(tmp_path: Path) -> None:
     assert not done.complete
     assert len(done.failures) == 12
     assert {failure.error for failure in done.failures} == {"this machine stood still", "ZeroDivisionError: a fault"}
-    assert 'raise ZeroDivisionError("a fault")' in next(each.detail for each in done.failures if each.repeat == 2)
+    assert 'raise ZeroDivisionError("a fault")' in next(
+        each.detail for each in done.failures if each.scenario.repeat == 2
+    )
     assert done.summary["runs"] == 6
     assert len(done.summary["failures"]) == 12
 
@@ -81,7 +84,7 @@ def test_failures_are_told_and_stop_nothing(tmp_path: Path) -> None:
 def test_a_process_that_dies_takes_only_its_run_with_it(tmp_path: Path) -> None:
     selection = Selection(repeats=2, values={"threshold": (4,)})
     done = run_campaign(Campaign(definition(), selection, tmp_path / "new"), process_pool(CRASHES, 2))
-    assert [(each.point, each.repeat, each.error) for each in sorted(done.failures, key=lambda each: each.point)] == [
+    assert sorted((each.scenario.point, each.scenario.repeat, each.error) for each in done.failures) == [
         (f"{case}/threshold=4", 1, "its process died (a crash, or no memory)") for case in ("fast", "slow")
     ]
     assert done.summary["runs"] == 2
@@ -111,10 +114,10 @@ def test_more_repeats_are_added_to_what_is_there(tmp_path: Path) -> None:
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "new"
     run_campaign(Campaign(definition(), THREE, folder), local_executor(RUN))
-    with pytest.raises(CampaignError, match="holds results of something else: seed was 1, is 2"):
+    with pytest.raises(RunFolderError, match="holds results of something else: seed was 1, is 2"):
         run_campaign(Campaign(definition(), Selection(seed=2), folder), local_executor(RUN))
     changed = load_text(FILE.replace("warmup_s = 5", "warmup_s = 6"), "small.toml", "small")
-    with pytest.raises(CampaignError, match="definition_sha256 was"):
+    with pytest.raises(RunFolderError, match="definition_sha256 was"):
         run_campaign(Campaign(changed, THREE, folder), local_executor(RUN))
     folder.rename(tmp_path / "old")
     assert run_campaign(Campaign(changed, THREE, folder), local_executor(RUN)).complete
@@ -122,7 +125,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(CampaignError, match=r"not empty and has no campaign\.json"):
+    with pytest.raises(RunFolderError, match=r"not empty and has no campaign\.json"):
         run_campaign(Campaign(definition(), THREE, tmp_path), local_executor(RUN))
 
 
@@ -136,7 +139,7 @@ def test_a_dask_cluster_gives_what_one_process_gives(tmp_path: Path, scheduler: 
     here = run_campaign(Campaign(definition(), THREE, tmp_path / "here"), local_executor(FAILS))
     there = run_campaign(Campaign(definition(), THREE, tmp_path / "there"), dask_cluster(FAILS, scheduler))
     assert there.summary["points"] == here.summary["points"]
-    assert sorted((each.point, each.repeat) for each in there.failures) == sorted((each.point, each.repeat) for each in here.failures)  # fmt: skip
+    assert sorted((each.scenario.point, each.scenario.repeat) for each in there.failures) == sorted((each.scenario.point, each.scenario.repeat) for each in here.failures)  # fmt: skip
     assert (tmp_path / "here" / "runs.parquet").read_bytes() == (tmp_path / "there" / "runs.parquet").read_bytes()
 
 
@@ -229,14 +232,8 @@ def test_mininet_gets_all_scenarios_at_once_and_tells_failures(tmp_path: Path) -
     testbed = mininet_testbed("bmv2", MininetOverrides(parallel=4), heard.append, "lab_fake_runners:run_many")
     done = run_campaign(Campaign(definition(), selection, tmp_path / "new", "bmv2"), testbed)
     assert heard == ["4 networks on bmv2"]
-    assert [failure.repeat for failure in done.failures] == [2, 2, 2, 2]
+    assert [each.scenario.repeat for each in done.failures] == [2, 2, 2, 2]
     assert pq.read_table(tmp_path / "new" / "runs.parquet")["target"].to_pylist() == ["bmv2"] * 8
-
-
-def test_the_first_repeats_of_all_points_come_first_and_the_dear_ones_of_them() -> None:
-    ordered = sort_by_repeat_and_cost(Campaign(definition(), THREE, Path()).scenarios())
-    assert [each.repeat for each in ordered] == [0] * 6 + [1] * 6 + [2] * 6
-    assert [str(each.params["case"]) for each in ordered[:6]] == ["fast"] * 3 + ["slow"] * 3
 
 
 def test_the_simulator_gives_the_same_bytes_on_one_core_and_on_two(tmp_path: Path) -> None:

@@ -15,13 +15,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fairlane_lab.cli.tables import show_summary, verdict_lines
-from fairlane_lab.definition import Selection, load_text
-from fairlane_lab.known import known_mean, known_sum
-from fairlane_lab.report import open_run, result_table
+from fairlane_lab.cli.tables import show_run, verdict_lines
+from fairlane_lab.definition.expansion import Selection
+from fairlane_lab.definition.loading import load_text
+from fairlane_lab.measures import known_mean, known_sum
 from fairlane_lab.report.figures import make_plots
 from fairlane_lab.report.publish import make_report
-from fairlane_lab.results.metrics import run_metrics
+from fairlane_lab.report.run_folder import open_run
+from fairlane_lab.report.tables import result_table
+from fairlane_lab.results.rows import run_metrics
 from fairlane_lab.run_result import PortResult
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
@@ -103,10 +105,12 @@ def test_a_run_on_bmv2_gets_its_summary_tables_plots_and_page(tmp_path: Path, wa
     for table in ("runs", "ports"):
         column = pq.read_table(base / "bmv2" / f"{table}.parquet")["queue_packets"]
         assert set(column.to_pylist()) == {None}, table
-    assert verdict_lines(verdicts)[0] == "[yellow]no data[/yellow]   little waits · 512k-5ms: not measured"
-    assert len(verdict_lines(verdicts)) == len(verdicts) == 4
-    show_summary(summary, base / "bmv2")
-    Console(width=80).print(result_table([open_run(base / "bmv2")]))
+    run = open_run(base / "bmv2")
+    lines = verdict_lines([each for each in run.verdicts if each.metric == "queue_packets"])
+    assert lines[0] == "[yellow]no data[/yellow]   little waits · 512k-5ms: not measured"
+    assert len(lines) == len(verdicts) == 4
+    show_run(run)
+    Console(width=80).print(result_table([run]))
     sim = make_folder(base / "sim", TEXT, "sim")
     assert make_plots(base / "bmv2")
     Console(width=80).print(result_table([open_run(base / "bmv2"), open_run(sim)]))

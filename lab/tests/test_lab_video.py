@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fairlane_lab.results.metrics import viewings
+from fairlane_lab.results.rows import viewings
 from fairlane_lab.run_result import Transfer
 from fairlane_lab.scenario import App, Flow
 from pydantic import ValidationError

@@ -9,9 +9,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from fairlane_lab.definition import Selection, expand, load
+from fairlane_lab.definition.expansion import Selection, expand
+from fairlane_lab.definition.loading import load
 from fairlane_lab.paths import REPOSITORY
-from fairlane_lab.runners import kernel
+from fairlane_lab.runners import sim
 from fairlane_lab.sim.kernel import BUILT
 
 EXAMPLE = REPOSITORY / "docs" / "examples" / "quic"
@@ -44,7 +45,7 @@ def test_quic_and_tcp_share_the_line_and_a_seed_repeats(program: Path, monkeypat
     monkeypatch.chdir(program)
     values = {"duration_s": (20,), "warmup_s": (5,), "control": ("drop-tail",)}
     (run,) = expand(load(str(EXAMPLE / "quic.toml")), Selection("kernel", repeats=1, values=values))
-    first, second = kernel.run(run), kernel.run(run)
+    first, second = sim.run_kernel(run), sim.run_kernel(run)
     goodput_bps = {flow.flow: flow.goodput_bps for flow in first.flows}
     assert min(goodput_bps.values()) > 1_000_000
     assert sum(goodput_bps.values()) > 9_000_000

@@ -19,7 +19,7 @@ from fairlane_controller.programs.qthresh.settings import QthreshPort
 from fairlane_controller.state.run_state import PortState
 from fairlane_controller.switch.changeset import put_entries
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_lab.compiled import find_program
+from fairlane_lab.programs import find_program
 from fairlane_lab.sim.client import SimSwitch
 from fairlane_lab.sim.config import resolve
 from fairlane_lab.sim.world import SimWorld

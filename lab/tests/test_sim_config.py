@@ -14,8 +14,7 @@ from fairlane_lab.definition.names import part_of
 from fairlane_lab.inputs import configuration
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import App, Flow, Scenario, TcpOptions
-from fairlane_lab.sim.config import START_SPREAD_S, rate_steps, resolve
-from fairlane_lab.sim.senders import tcp_object
+from fairlane_lab.sim.config import START_SPREAD_S, rate_steps, resolve, tcp_object
 from fairlane_topology.links import LinkChange
 from sim_scenarios import DUMBBELL, RENO, VEGAS, scenario
 

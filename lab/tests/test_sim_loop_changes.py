@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.programs.qthresh.model import DEFAULT_K, QthreshPlan
-from fairlane_lab.definition import Selection, expand
+from fairlane_lab.definition.expansion import Selection, expand
 from fairlane_lab.run_result import RunResult
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import Control

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`fairlane lab …`: the commands of the lab, each imported when it is called.
 
-listing.py  list    showing.py  show    running.py  run               options.py  what several commands share
-reporting.py  plot, report, claims, publish    tables.py  what they print
-stopping.py  Ctrl-C and SIGTERM
+showing.py  what shows experiments, runs and results    running.py  run    options.py  what several commands share    tables.py  what they print
 """
 
 from __future__ import annotations
@@ -11,13 +9,13 @@ from __future__ import annotations
 from fairlane_controller.cli.lazy import LazyCommand, lazy_app
 
 _COMMANDS = {
-    "list": ("listing:list_experiments", "The experiments that there are."),
+    "list": ("showing:list_experiments", "The experiments that there are."),
     "show": ("showing:show", "What an experiment is; or the table of run folders, side by side."),
     "run": ("running:run", "Run experiments, each into a new run folder; or go on in one."),
-    "plot": ("reporting:plot", "Make the plots of a run folder again."),
-    "report": ("reporting:report", "A page in Markdown for each experiment: paper and runtimes side by side."),
-    "claims": ("reporting:claims", "What the papers claim, and what the runs say to it."),
-    "publish": ("reporting:publish", "The pages of docs/results, from archived runs."),
+    "plot": ("showing:plot", "Make the plots of a run folder again."),
+    "report": ("showing:report", "A page in Markdown for each experiment: paper and runtimes side by side."),
+    "claims": ("showing:claims", "What the papers claim, and what the runs say to it."),
+    "publish": ("showing:publish", "The pages of docs/results, from archived runs."),
 }
 COMMANDS = [
     LazyCommand(name, f"fairlane_lab.cli.{target}", summary, "Commands")

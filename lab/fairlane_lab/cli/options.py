@@ -9,7 +9,7 @@ import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from fairlane_controller.cli.complete import complete_names
@@ -18,12 +18,13 @@ from rich.console import Console
 from rich.table import Table
 
 from fairlane_lab.definition.extend import experiment_names
-from fairlane_lab.definition.strict import Runtime, Scalar
+from fairlane_lab.definition.strict import Runtime, Scalar, scalar_of
 from fairlane_lab.problems import ExperimentError, RunFolderError
 from fairlane_lab.run_result import RunError
 
 if TYPE_CHECKING:
-    from fairlane_lab.definition import Definition, Selection
+    from fairlane_lab.definition.expansion import Selection
+    from fairlane_lab.definition.loading import Definition
 
 console = Console()
 errors = Console(stderr=True)
@@ -34,34 +35,8 @@ FAILED = 1
 BAD_INPUT = 2
 
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard output instead of tables.")]
-RuntimeOption = Annotated[
-    Runtime,
-    typer.Option(
-        help="Where to run: in virtual time, with Linux's TCP in virtual time (after `make kernel`) or in real time (needs root).",
-    ),
-]
-TargetOption = Annotated[Literal["embedded", "bmv2"], typer.Option(help="Which switch runs the program in Mininet.")]
-SeedOption = Annotated[int, typer.Option(help="Seed of everything that is left to chance.", min=0)]
-RepeatsOption = Annotated[int | None, typer.Option(help="Runs of each point; default: the experiment's.", min=1)]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="PARAM=VALUE[,VALUE…] or PARAM=1..20: other values of a sweep, or only these cases."),
-]
-QuickOption = Annotated[bool, typer.Option(help="Fewer and shorter runs, to see whether it works.")]
-JobsOption = Annotated[int | None, typer.Option(help="Processes of this machine; default: its cores.", min=1)]
-PlotsOption = Annotated[bool, typer.Option(help="Make the plots too (`fairlane lab plot FOLDER` makes them later).")]
 ResultsOption = Annotated[Path | None, typer.Option(help="Folder of the run folders; default: results/.")]
-CheckOption = Annotated[
-    bool,
-    typer.Option(help="Exit code 1 when an expectation is not met; with --archived: and its file does not say why."),
-]
 complete_experiment = complete_names(lambda _: experiment_names())
-NamesArgument = Annotated[
-    list[str],
-    typer.Argument(
-        help="Experiments: names, files (.toml), patterns ('name-*') or all.", autocompletion=complete_experiment
-    ),
-]
 
 
 def fail(text: str, code: int = BAD_INPUT) -> NoReturn:
@@ -106,7 +81,8 @@ def find_experiments(names: Sequence[str], selection: Selection | None = None) -
 
     Leaves with what is wrong, also of what is selected in any of them.
     """
-    from fairlane_lab.definition import expand, load
+    from fairlane_lab.definition.expansion import expand
+    from fairlane_lab.definition.loading import load
 
     known = experiment_names()
     found: dict[str, Definition] = {}
@@ -139,7 +115,7 @@ def make_selection(
     target: str = "embedded",
 ) -> Selection:
     """The selection that the options mean. Leaves with what is wrong and what is allowed."""
-    from fairlane_lab.definition import Selection
+    from fairlane_lab.definition.expansion import Selection
 
     if runtime != "mininet" and target != "embedded":
         fail(f"--target {target}: the simulator runs the embedded switch's own code; {target} needs --runtime mininet")
@@ -160,19 +136,8 @@ def make_selection(
 def _values(word: str, text: str) -> list[Scalar]:
     first, dots, last = word.partition("..")
     if not dots:
-        return [_value(word)]
-    low, high = _value(first), _value(last)
+        return [scalar_of(word)]
+    low, high = scalar_of(first), scalar_of(last)
     if not isinstance(low, int) or not isinstance(high, int) or high < low or high - low > 10_000:
         fail(f"--set {text!r}: {word!r} must be two whole numbers, the first not above the last")
     return list(range(low, high + 1))
-
-
-def _value(word: str) -> Scalar:
-    if word in ("true", "false"):
-        return word == "true"
-    for kind in (int, float):
-        try:
-            return kind(word)
-        except ValueError:
-            continue
-    return word

@@ -1,32 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane lab run`: experiments in virtual time, in Mininet, or on a cluster."""
+"""`fairlane lab run`: experiments in virtual time, in Mininet, or on a cluster.
+
+Ctrl-C, SIGTERM (`timeout`, a batch system) and SIGHUP (a closed terminal) end a campaign in the same way: workers stop, what was measured is written.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import signal
+import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from types import FrameType
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from fairlane_lab.cli.options import (
     FAILED,
-    CheckOption,
-    JobsOption,
     JsonOption,
-    NamesArgument,
-    PlotsOption,
-    QuickOption,
-    RepeatsOption,
     ResultsOption,
-    RuntimeOption,
-    SeedOption,
-    SetOption,
-    TargetOption,
+    complete_experiment,
     console,
     errors,
     fail,
@@ -36,9 +34,10 @@ from fairlane_lab.cli.options import (
     print_json,
     refusals,
 )
-from fairlane_lab.cli.stopping import Stop, stoppable
-from fairlane_lab.cli.tables import MAX_SHOWN, show_failures, show_summary
-from fairlane_lab.definition import Definition, Selection
+from fairlane_lab.cli.tables import MAX_SHOWN, show_failures, show_run
+from fairlane_lab.definition.expansion import Selection
+from fairlane_lab.definition.loading import Definition
+from fairlane_lab.definition.strict import Runtime
 from fairlane_lab.paths import RESULTS_DATA
 from fairlane_lab.problems import RunFolderError
 from fairlane_lab.results.folder import hand_over, new_folder
@@ -47,21 +46,87 @@ from fairlane_lab.sweep.campaign import Campaign, run_campaign
 from fairlane_lab.sweep.runners import KERNEL, MININET, SIM, Executor, OnOutcome, local_executor, mininet_testbed
 from fairlane_lab.sweep.workers import dask_cluster, process_pool
 
+
+@dataclass
+class Stop:
+    """Which signal came, if any."""
+
+    number: int | None = None
+
+    @property
+    def is_requested(self) -> bool:
+        """Whether a signal asked this process to stop, also when the KeyboardInterrupt was caught elsewhere."""
+        return self.number is not None
+
+    @property
+    def exit_code(self) -> int:
+        """As a shell would give it: 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP."""
+        return 128 + (self.number or signal.SIGINT)
+
+
+@contextmanager
+def stoppable() -> Generator[Stop]:
+    """SIGTERM, SIGHUP and Ctrl-C raise KeyboardInterrupt in the block; the first two once: `timeout` sends SIGTERM twice, and the second must not break the writing.
+
+    The first is remembered in any case: a library that is closed by the interrupt may raise an error of its own in its place.
+    Outside of the main thread, where Python takes no signals, nothing is changed.
+    """
+    stop = Stop()
+
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        repeated, stop.number = stop.is_requested, stop.number or number
+        if number == signal.SIGINT or not repeated:
+            raise KeyboardInterrupt
+
+    is_main = threading.current_thread() is threading.main_thread()
+    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if is_main else ()
+    before = {each: signal.signal(each, on_signal) for each in wanted if signal.getsignal(each) is not signal.SIG_IGN}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 RUNNERS = {"sim": SIM, "kernel": KERNEL, "mininet": MININET}
 """Runtime -> its runner, as `module:function`; tests put others in."""
 
 
 def run(
-    names: NamesArgument,
-    runtime: RuntimeOption = "sim",
-    target: TargetOption = "embedded",
-    seed: SeedOption = 1,
-    repeats: RepeatsOption = None,
-    values: SetOption = None,
-    jobs: JobsOption = None,
-    quick: QuickOption = False,
-    plots: PlotsOption = True,
-    check: CheckOption = False,
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            help="Experiments: names, files (.toml), patterns ('name-*') or all.", autocompletion=complete_experiment
+        ),
+    ],
+    runtime: Annotated[
+        Runtime,
+        typer.Option(
+            help="Where to run: in virtual time, with Linux's TCP in virtual time (after `make kernel`) or in real time (needs root).",
+        ),
+    ] = "sim",
+    target: Annotated[
+        Literal["embedded", "bmv2"], typer.Option(help="Which switch runs the program in Mininet.")
+    ] = "embedded",
+    seed: Annotated[int, typer.Option(help="Seed of everything that is left to chance.", min=0)] = 1,
+    repeats: Annotated[int | None, typer.Option(help="Runs of each point; default: the experiment's.", min=1)] = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="PARAM=VALUE[,VALUE…] or PARAM=1..20: other values of a sweep, or only these cases."
+        ),
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes of this machine; default: its cores.", min=1)] = None,
+    quick: Annotated[bool, typer.Option(help="Fewer and shorter runs, to see whether it works.")] = False,
+    plots: Annotated[
+        bool, typer.Option(help="Make the plots too (`fairlane lab plot FOLDER` makes them later).")
+    ] = True,
+    check: Annotated[
+        bool,
+        typer.Option(
+            help="Exit code 1 when an expectation is not met; with --archived: and its file does not say why."
+        ),
+    ] = False,
     archived: Annotated[
         bool,
         typer.Option(
@@ -152,13 +217,13 @@ def _run(campaign: Campaign, executor: Executor, stop: Stop, plots: bool, check:
         return stop.exit_code
     if done.stopped:
         note(f"error: {done.stopped}", "red")
-    is_not_met = any(verdict.get("within", verdict["met"]) is not True for verdict in summary["verdicts"])
+    is_not_met = any(verdict["within"] is not True for verdict in summary["verdicts"])
     return FAILED if done.failures or done.stopped or (check and is_not_met) else 0
 
 
 def _check_archive(definition: Definition, runtime: str, executor: Executor, check: bool, as_json: bool) -> int:
     """Make a sample of an experiment's archived runs again, and show what the archive says; returns the exit code."""
-    from fairlane_lab.report.archived import find_archived
+    from fairlane_lab.report.archive import find_archived
 
     name = definition.experiment.name
     try:
@@ -182,8 +247,10 @@ def _check_archive(definition: Definition, runtime: str, executor: Executor, che
 
 
 def _show(summary: Mapping[str, Any], folder: Path, as_json: bool, interrupted: bool = False) -> None:
+    from fairlane_lab.report.run_folder import run_of
+
     if not as_json:
-        show_summary(summary, folder)
+        show_run(run_of(folder, summary))
         return
     names = ("experiment", "complete", "runs", "points", "verdicts", "failures")
     print_json({**{name: summary.get(name, []) for name in names}, "folder": str(folder), "interrupted": interrupted})

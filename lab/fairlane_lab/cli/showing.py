@@ -1,29 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane lab show`: what an experiment is, and the table of run folders."""
+"""What shows experiments, runs and results: `fairlane lab list`, `show`, `plot`, `report`, `publish`, `claims`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from fairlane_lab.cli.options import (
     JsonOption,
+    ResultsOption,
     complete_experiment,
     console,
+    errors,
     fail,
     find_experiments,
     make_table,
     print_json,
     refusals,
 )
-from fairlane_lab.cli.tables import show_summary
-from fairlane_lab.definition import Definition, Selection, expand, experiment_names
-from fairlane_lab.definition.extend import shown
-from fairlane_lab.estimates import kernel_s, mininet_s, sim_s
-from fairlane_lab.results.summary_file import read_summary
-from fairlane_lab.scenario import Scenario
+from fairlane_lab.definition.extend import experiment_names, read_source, shown
+from fairlane_lab.paths import EXPERIMENTS, RESULTS_DATA, RESULTS_PAGES, results_root
+from fairlane_lab.problems import ExperimentError
+
+if TYPE_CHECKING:
+    from fairlane_lab.definition.loading import Definition
+    from fairlane_lab.scenario import Scenario
 
 
 def show(
@@ -39,20 +44,21 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """What an experiment is and what is expected of it; or the table of run folders, side by side."""
-    from fairlane_lab.report.run_folder import RunFolder
+    from fairlane_lab.cli.tables import show_run
+    from fairlane_lab.definition.expansion import Selection, expand
+    from fairlane_lab.report.run_folder import open_run
     from fairlane_lab.report.tables import result_table
 
     folder = Path(what)
     if folder.is_dir() or ("/" in what and not what.endswith(".toml")):
         with refusals():
-            runs = [RunFolder(each, read_summary(each)) for each in (folder, *(beside or ()))]
-            summaries = [run.summary for run in runs]
+            runs = [open_run(each) for each in (folder, *(beside or ()))]
             if as_json:
-                print_json({"runs": summaries} if beside else summaries[0])
+                print_json({"runs": [run.summary for run in runs]} if beside else runs[0].summary)
             elif beside:
                 console.print(result_table(runs))
             else:
-                show_summary(summaries[0], folder)
+                show_run(runs[0])
         return
     if beside:
         fail(f"{what!r} is no run folder; allowed: one experiment, or run folders")
@@ -86,7 +92,7 @@ def _print(definition: Definition, runs: dict[str, list[Scenario]], points: dict
         at_most = "at most " if first.ends_with_its_files else ""
         console.print(
             f"[bold]{runtime}[/bold]: {len(names)} points, {len(mine)} runs of {at_most}{first.duration_s:g} s"
-            f" ({first.warmup_s:g} s not counted), about {_duration(_estimate_s(definition, runtime, mine))}"
+            f" ({first.warmup_s:g} s not counted){_took(definition, runtime)}"
         )
         console.print("  " + ", ".join(names[:12]) + (f", … {names[-1]}" if len(names) > 12 else ""), style="dim")
     for expectation in experiment.expect:
@@ -96,15 +102,145 @@ def _print(definition: Definition, runs: dict[str, list[Scenario]], points: dict
     console.print(f"run it: fairlane lab run {name}", style="dim", soft_wrap=True, highlight=False)
 
 
-def _estimate_s(definition: Definition, runtime: str, scenarios: list[Scenario]) -> float:
-    """About how long these runs take: on one core in virtual time, with the file's topologies side by side in Mininet."""
-    one_s = {"sim": sim_s, "kernel": kernel_s, "mininet": mininet_s}[runtime]
-    side_by_side = definition.experiment.mininet.parallel if runtime == "mininet" else 1
-    return sum(map(one_s, scenarios)) / side_by_side
+def _took(definition: Definition, runtime: str) -> str:
+    """What the archived runs took; empty without any."""
+    from fairlane_lab.report.archive import archived_about, runs_file
+    from fairlane_lab.report.run_folder import minutes
+
+    path = runs_file(RESULTS_DATA, definition, runtime)
+    return f"; the archived ones took {minutes(archived_about(path))} min" if path.exists() else ""
 
 
-def _duration(seconds: float) -> str:
-    """In the unit that suits it."""
-    if seconds < 100:
-        return f"{seconds:.0f} s" if seconds >= 1 else "< 1 s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+_SHOWN = ("name", "title", "paper", "reproduces", "runtimes")
+
+
+def list_experiments(as_json: JsonOption = False) -> None:
+    """The experiments that there are: paper, and where they run."""
+    rows: list[dict[str, Any]] = []
+    broken: list[str] = []
+    for name in experiment_names():
+        try:
+            document = read_source(EXPERIMENTS / f"{name}.toml").document
+            rows.append({key: document[key] for key in _SHOWN})
+        except ExperimentError as error:
+            broken.append(str(error))
+        except KeyError:  # it was not checked: `show` says all that is wrong
+            broken.append(f"{name}: has mistakes: `fairlane lab show {name}` says which")
+    if as_json:
+        print_json({"experiments": rows, "broken": broken})
+    else:
+        _print_list(rows)
+    if broken:
+        fail("\n".join(broken))
+
+
+def _print_list(rows: list[dict[str, Any]]) -> None:
+    """One line an experiment, those of a paper together; what is of no paper comes last."""
+    table = make_table("name", "what", "runs in", expand=True)
+    for column in table.columns:
+        column.no_wrap = True
+    table.columns[1].overflow, table.columns[1].ratio = "ellipsis", 1
+    paper = ""
+    for row in sorted(rows, key=lambda row: (row["paper"].startswith("none"), row["paper"])):
+        if row["paper"] != paper:
+            paper = row["paper"]
+            table.add_section()
+            table.add_row("", f"[bold]{escape(paper.replace('none:', 'no paper:'))}[/bold]")
+        table.add_row(row["name"], escape(row["title"]), ", ".join(row["runtimes"]))
+    console.print(table)
+    console.print("`fairlane lab show NAME` says more.", style="dim")
+
+
+FolderArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, such as results/demo/latest.")]
+PagesOption = Annotated[Path, typer.Option(help="Where the pages are; the archive is in its folder data/.")]
+
+
+def plot(folder: FolderArgument) -> None:
+    """Make the plots of a run folder again."""
+    from fairlane_lab.report.figures import make_plots
+
+    with refusals():
+        for picture in make_plots(folder):
+            console.print(str(picture), soft_wrap=True)
+
+
+def report(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(help="Run folders; default: the newest of each experiment and runtime.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder of the pages; default results/report.")] = None,
+    results: ResultsOption = None,
+) -> None:
+    """A page in Markdown for each experiment: paper, sim, kernel and Mininet side by side, plots, and where differences come from.
+
+    What was reported into the same folder before stays on its pages, but for newer runs of the same experiment and runtime.
+    """
+    from fairlane_lab.report.publish import make_report
+    from fairlane_lab.report.run_folder import newest_folders
+
+    root = results or results_root()
+    chosen = folders or newest_folders(root)
+    if not chosen:
+        fail(f"{root}: no run folder of an experiment; run one first: fairlane lab run NAME")
+    with refusals():
+        for page in make_report(chosen, out or root / "report"):
+            console.print(f"page {page}", soft_wrap=True)
+
+
+def publish(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(help="Run folders that go into the archive; default: none, the pages only.")
+    ] = None,
+    out: PagesOption = RESULTS_PAGES,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Write nothing; exit code 1 where a page differs.")
+    ] = False,
+) -> None:
+    """The pages of docs/results: tables and pictures from archived runs, and what is met, undecided and not met.
+
+    Refused for runs that are not whole, of a changed tree or of a commit that is not in the history, and for archives that were changed.
+    """
+    from fairlane_lab.report.archive import archive_problem, archive_run, runs_problem
+    from fairlane_lab.report.publish import DATA, find_differing_pages, write_pages
+    from fairlane_lab.report.run_folder import open_run
+
+    with refusals(), errors.status("publish") as status:
+
+        def report_page(name: str) -> None:
+            status.update(f"publish: {name}")
+
+        origins = {folder: runs_problem(open_run(folder).summary) for folder in folders or ()}
+        if problems := [f"{folder}: {problem}" for folder, problem in origins.items() if problem]:
+            fail("; ".join(problems))
+        for folder in folders or ():
+            console.print(f"archived {archive_run(folder, out / DATA)}", soft_wrap=True)
+        archives = {path.name: archive_problem(path) for path in sorted((out / DATA).glob("*.runs.parquet"))}
+        refused = [f"{name}: {problem}" for name, problem in archives.items() if problem]
+        if dry_run and (differing := find_differing_pages(out, report_page)):
+            refused.insert(0, f"{', '.join(differing)} in {out}: not what the archive says; run: fairlane lab publish")
+        if refused:
+            fail("not published; " + "; ".join(refused))
+        if not dry_run:
+            console.print(f"{len(write_pages(out, report_page))} pages in {out}", soft_wrap=True)
+
+
+def claims(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(help="Run folders that judge them; default: the archived runs.")
+    ] = None,
+    out: PagesOption = RESULTS_PAGES,
+    as_json: JsonOption = False,
+) -> None:
+    """What the papers claim, sentence by sentence, and what sim, kernel and Mininet say to it."""
+    from fairlane_lab.cli.tables import claims_table
+    from fairlane_lab.report.archive import archive_runs
+    from fairlane_lab.report.judged import claim_rows, judge_archive
+    from fairlane_lab.report.publish import DATA
+
+    with refusals(), errors.status("claims"), TemporaryDirectory() as data:
+        archive_runs(folders or [], Path(data))
+        rows = claim_rows(judge_archive(Path(data) if folders else out / DATA))
+    if as_json:
+        print_json({"claims": [row.as_json() for row in rows]})
+    else:
+        console.print(claims_table(rows))

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -15,6 +14,8 @@ from fairlane_lab.definition.names import RUNTIMES
 
 if TYPE_CHECKING:
     from fairlane_lab.report.judged import ClaimRow
+    from fairlane_lab.report.run_folder import RunFolder
+    from fairlane_lab.results.verdicts import Verdict
 
 MAX_SHOWN = 10
 MAX_SHOWN_ALIKE = 3
@@ -22,34 +23,33 @@ _COLOURS = {"met": "green", "not met": "red", "not run": "dim"}
 _OPEN = "yellow"
 
 
-def show_summary(summary: Mapping[str, Any], folder: Path) -> None:
+def show_run(run: RunFolder) -> None:
     """Result table, verdicts, and whether it is complete."""
-    from fairlane_lab.report.run_folder import RunFolder
     from fairlane_lab.report.tables import result_table
 
-    if not summary["points"]:
+    if not run.points:
         return
-    console.print(result_table([RunFolder(folder, summary)]))
-    for line in verdict_lines(summary["verdicts"]):
+    console.print(result_table([run]))
+    for line in verdict_lines(run.verdicts):
         console.print(line, soft_wrap=True, highlight=False)
-    if not summary["complete"]:
-        text = f"not complete: {summary['runs']} of {summary['asked_runs']} runs are in {folder}"
+    if not run.complete:
+        text = f"not complete: {run.summary['runs']} of {run.summary['asked_runs']} runs are in {run.path}"
         console.print(text, style="yellow", soft_wrap=True)
 
 
-def verdict_lines(verdicts: Sequence[Mapping[str, Any]]) -> list[str]:
+def verdict_lines(verdicts: Sequence[Verdict]) -> list[str]:
     """A line for each verdict, of a sentence few with the same state; one for all that are about points of which there is no run, as with
     `--set`, `--quick` or a failure."""
     alike: dict[tuple[str, str], list[str]] = {}
     for verdict in verdicts:
-        if verdict["points"]:
-            alike.setdefault((verdict["text"], verdict["state"]), []).append(_verdict_line(verdict))
+        if verdict.points:
+            alike.setdefault((verdict.text, verdict.state), []).append(_verdict_line(verdict))
     lines: list[str] = []
     for (text, state), found in alike.items():
         lines += found[:MAX_SHOWN_ALIKE]
         if len(found) > MAX_SHOWN_ALIKE:
             lines.append(f"{_state(state)} {text} · {len(found) - MAX_SHOWN_ALIKE} more")
-    if others := sum(not verdict["points"] for verdict in verdicts):
+    if others := sum(not verdict.points for verdict in verdicts):
         lines.append(f"{_state('no data')} expectations about points that were not run: {others}")
     return lines
 
@@ -59,18 +59,17 @@ def _state(state: str) -> str:
     return f"[{colour}]{state}[/{colour}]" + " " * (len("undecided") - len(state))
 
 
-def _verdict_line(verdict: Mapping[str, Any]) -> str:
+def _verdict_line(verdict: Verdict) -> str:
     """`met        Vegas gets 6 to 17 %… · 2M-2ms: 7.5 % (7.1 to 7.9, n = 20)`; of an undecided one also what would decide it."""
     from fairlane_lab.report.judged import Judged
 
-    bound, points = Judged("", "", "", verdict, None), verdict["points"]
+    bound, points = Judged("", "", "", verdict, None), verdict.points
     where = bound.per or (points[0] if len(points) == 1 and points != ["only"] else "")
-    value = bound.value or ("nothing qualifies" if verdict["met"] is False else "not measured")
+    value = bound.value or ("nothing qualifies" if verdict.met is False else "not measured")
     if bound.value and bound.runs > 1:
         value += f" ({', '.join(filter(None, (bound.interval, f'n = {bound.runs}')))})"
     if bound.value and bound.state in ("undecided", "too few by design"):
-        side = "within" if verdict.get("within", verdict["met"]) else "outside"
-        needed = verdict["runs_needed"]
+        side, needed = "within" if verdict.within else "outside", verdict.runs_needed
         value += f" ({side}; {'no number of' if needed is None else f'about {needed}'} runs decide it)"
     return f"{_state(bound.state)} {bound.text}{f' · {where}' if where else ''}: {value}"
 

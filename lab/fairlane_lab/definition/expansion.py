@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a definition to scenarios: points and their repeats, in a fixed order, each with its own seed and start.
+"""From a definition to scenarios: the keys that parameters set (`[sets]`), points and their repeats, in a fixed order, each with its own seed and start.
 
 A scenario's seed is a hash of (base seed, repeat): whatever is compared meets the same chance in the same repeat and may be
 compared in pairs, and one configuration gives the same runs in whatever experiment it stands.
@@ -7,12 +7,14 @@ compared in pairs, and one configuration gives the same runs in whatever experim
 
 from __future__ import annotations
 
+import copy
+import fnmatch
 import hashlib
 import json
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from fairlane_controller.errors import FairlaneError
@@ -21,18 +23,15 @@ from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import LinkChange
 from pydantic import ValidationError
 
-from fairlane_lab.definition.body import Body, RunSpec
-from fairlane_lab.definition.draws import Drawn
 from fairlane_lab.definition.names import PARAMETERS, part_of, variants
-from fairlane_lab.definition.points import Point, draw_params, make_points
-from fairlane_lab.definition.schema import Overrides, Selected
-from fairlane_lab.definition.settings import fill_in
-from fairlane_lab.definition.strict import Scalar, matches
+from fairlane_lab.definition.points import COLUMNS_ONLY, Drawn, Point, Setting, draw_params, make_points
+from fairlane_lab.definition.schema import SECTIONS, Body, Overrides, RunSpec, Selected
+from fairlane_lab.definition.strict import Scalar, is_array, is_table, matches
 from fairlane_lab.definition.topology import Resolved, change_problems, resolve_topology, topology_path, with_wire
 from fairlane_lab.problems import ExperimentError, Problem, place, pydantic_problems, unknown
 from fairlane_lab.programs import find_part
 from fairlane_lab.programs.part import LabPart
-from fairlane_lab.scenario import Control, Flow, Scenario, names_of
+from fairlane_lab.scenario import Control, Flow, Scenario, TcpOptions, names_of
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.loading import Definition
@@ -303,3 +302,67 @@ def _later_s(flow: Flow, run: RunSpec, drawn: Drawn) -> float:
     if flow.app.kind == "greedy" and flow.start_s <= run.warmup_s:
         room_s.append(run.warmup_s - flow.start_s)
     return min(drawn.start_s(flow.name), *room_s)
+
+
+_TCP = frozenset(field.name for field in fields(TcpOptions))
+
+
+def fill_in(
+    document: Mapping[str, Any], params: Mapping[str, Any], sets: Mapping[str, Setting]
+) -> tuple[dict[str, Any], list[Problem]]:
+    """The sections of an experiment file that are run, with a point's parameters; and what could not be set."""
+    filled = {name: copy.deepcopy(document[name]) for name in SECTIONS if name in document}
+    problems: list[Problem] = []
+    for name, given in params.items():
+        if name in COLUMNS_ONLY and name not in sets:
+            continue
+        try:
+            for key, factor in sets.get(name, {_own_key(name): 1}).items():
+                if "." not in key and key != "program":
+                    raise ValueError(f"{key} is a section; say which key of it")
+                _set(filled, key.split("."), given if factor == 1 else _product(given, factor))
+        except ValueError as error:
+            problems.append(Problem(place(("sets", name)), str(error)))
+    return filled, problems
+
+
+def _own_key(name: str) -> str:
+    """What a parameter sets of which `[sets]` says nothing: the key of its name."""
+    if name == "program":
+        return name
+    section = "tcp" if name in _TCP else "run" if name in RunSpec.model_fields else "control"
+    return f"{section}.{name}"
+
+
+def _product(given: Any, factor: float) -> float | int:
+    """A whole one is an integer. Raises ValueError for what is no number."""
+    if isinstance(given, bool | str):
+        raise ValueError(f"got {given!r}, which has no product with {factor:g}; allowed: a number")
+    product = round(given * factor, 9)
+    if not math.isfinite(product):
+        raise ValueError(f"got {given!r}, which times {factor:g} is no number")
+    return int(product) if product == int(product) else product
+
+
+def _set(here: Any, keys: Sequence[str], value: Any) -> None:
+    """Set a key below a table or an array, whose entries have names or numbers (`*`: all of them). Raises ValueError where there is no such entry."""
+    key, *others = keys
+    if is_array(here):
+        entries: dict[str, Any] = dict(_entries(here))
+        chosen = fnmatch.filter(entries, key)
+        if not chosen or not others:
+            raise ValueError(unknown("entry", key, entries) if not chosen else f"{key}: say which key of the entry")
+        for name in chosen:
+            _set(entries[name], others, value)
+    elif not is_table(here):
+        raise ValueError(f"{key} is below {here!r}, which is no table")
+    elif others:
+        _set(here.setdefault(key, {}), others, value)
+    else:
+        here[key] = value
+
+
+def _entries(array: list[Any]) -> Iterator[tuple[str, Any]]:
+    """The entries of an array by their `name`, else by their number from 0."""
+    for number, entry in enumerate(array):
+        yield str(entry["name"] if is_table(entry) and "name" in entry else number), entry

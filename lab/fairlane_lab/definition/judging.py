@@ -1,29 +1,122 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What results are compared with: the paper's numbers, the bounds of a reproduction, the notes on known differences."""
+"""What becomes of results: what they are compared with and what is drawn.
+
+Names of metrics (`fairness`, `goodput_bps[vegas]`, `goodput_bps[vegas] / goodput_bps[reno]`), numbers of the papers (in the file, or in
+lab/papers/*.csv, a row each and how it was read), bounds, notes on known differences, the sentences of lab/claims.toml with bounds that were
+fixed before the runs that judge them, and the `[[plots]]`, which summary.json keeps.
+"""
 
 from __future__ import annotations
 
+import csv
 import datetime
+import itertools
 import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, model_validator
+from fairlane_controller.documents import is_file
+from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, model_validator
 
-from fairlane_lab.definition.metric import MetricText, OneMetric, check_metric
-from fairlane_lab.definition.names import PARAMETERS, RUN_METRICS, RUNTIMES
+from fairlane_lab.definition.extend import read_as
+from fairlane_lab.definition.names import (
+    GROUP_METRICS,
+    PARAMETERS,
+    RUN_METRICS,
+    RUNTIMES,
+    SERIES_METRICS,
+    TRANSFER_METRICS,
+    Name,
+    find_name,
+)
 from fairlane_lab.definition.strict import (
     Between,
     Condition,
     Known,
     Parameter,
+    ParameterOrGroup,
     Runtime,
+    Scalar,
     Strict,
     Values,
     Where,
     conditions,
     holds,
     parameter,
+    scalar_of,
 )
+from fairlane_lab.paths import CLAIMS, PAPERS
+from fairlane_lab.problems import unknown
+
+_FORM = re.compile(r"^([a-z][a-z0-9_]*)(?:\[([a-z][a-z0-9_-]*)\])?$")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric of a run, or of one of its groups of flows."""
+
+    name: str
+    group: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name}[{self.group}]" if self.group else self.name
+
+    @property
+    def about(self) -> Name:
+        """Label, unit and scale of its values."""
+        return find_name(self.name) or Name(self.name)
+
+
+def parse_metric(text: str) -> tuple[Metric, Metric | None]:
+    """The metric, and the metric or parameter that it is divided by. Raises ValueError with what is allowed."""
+    first, *others = [part.strip() for part in text.split("/")]
+    if len(others) > 1:
+        raise ValueError(f"got {text!r}; one division at most")
+    divisors = [Metric(other) if other in PARAMETERS else _single(other) for other in others]
+    return _single(first), divisors[0] if divisors else None
+
+
+def range_of(text: str) -> tuple[float, float]:
+    """The least and the most that a metric, or a quotient of two, can be."""
+    metric, divisor = parse_metric(text) if text not in PARAMETERS else (Metric(text), None)
+    return (metric.about.least, metric.about.most) if divisor is None else (0.0, math.inf)
+
+
+def _single(text: str) -> Metric:
+    found = _FORM.match(text)
+    if found is None:
+        raise ValueError(f"got {text!r}; a metric is written as `fairness` or `goodput_bps[group]`")
+    name, group = found[1], found[2]
+    if group is not None and name not in GROUP_METRICS:
+        raise ValueError(unknown("metric of groups", name, sorted(GROUP_METRICS)))
+    if group is None and name not in RUN_METRICS:
+        raise ValueError(unknown("metric", name, RUN_METRICS))
+    return Metric(name, group)
+
+
+def check_metric(text: str, info: ValidationInfo) -> str:
+    """The text of a metric or a quotient. Raises ValueError for names that the experiment has not."""
+    known = info.context
+    if isinstance(known, Known) and text:
+        for part in filter(None, parse_metric(text)):
+            if part.group is not None and part.group not in known.groups:
+                raise ValueError(unknown("group of flows", part.group, known.groups))
+    return text
+
+
+def _no_quotient(text: str, info: ValidationInfo) -> str:
+    if isinstance(info.context, Known) and "/" in text:
+        raise ValueError(f"got {text!r}; one metric, not a quotient, belongs here")
+    return check_metric(text, info)
+
+
+MetricText = Annotated[str, AfterValidator(check_metric)]
+OneMetric = Annotated[str, AfterValidator(_no_quotient)]
 
 
 class PaperNumbers(Strict):
@@ -161,3 +254,292 @@ class Note(Strict):
 
     def as_json(self) -> dict[str, Any]:
         return self.model_dump(mode="json")
+
+
+class _Plot(Strict):
+    """Any kind. Points that differ in a parameter that the plot does not name never share a bar, a line or a cell: they get panels."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+    """Stem of the picture's file; unique in the experiment."""
+    title: str
+    meaning: str = ""
+    """What it shows: a sentence or two under the picture."""
+    where: Where = Field(default_factory=dict)
+    """Only these points."""
+
+
+def _of_bars(name: str, info: ValidationInfo) -> str:
+    if info.data.get("by") != "group":
+        return check_metric(name, info)
+    if isinstance(info.context, Known) and name not in GROUP_METRICS:
+        raise ValueError(unknown("metric of groups", name, sorted(GROUP_METRICS)))
+    return name
+
+
+class Bars(_Plot):
+    """Groups of bars: one group for each value of `x`, one bar for each value of `by`; a panel for each value of `panel`; the paper's
+    values as markers."""
+
+    kind: Literal["bars"]
+    x: Parameter = "case"
+    by: ParameterOrGroup = "group"
+    """A parameter, or `group`: the groups of flows."""
+    metric: Annotated[str, AfterValidator(_of_bars)]
+    panel: Parameter | None = None
+    paper: bool = True
+
+
+def _of_lines(name: str, info: ValidationInfo) -> str:
+    known = info.context
+    if isinstance(known, Known) and name not in known.values and name not in RUN_METRICS:
+        raise ValueError(unknown("parameter", name, sorted(known.values)))
+    return name
+
+
+class Lines(_Plot):
+    """Lines over a parameter, or points over a metric: one for each value of `by`; a panel for each value of `panel`."""
+
+    kind: Literal["lines"]
+    x: Annotated[str, AfterValidator(_of_lines)]
+    """A parameter, or a metric of a run."""
+    y: list[MetricText] | MetricText
+    """A metric, or several (one panel above the other)."""
+    by: ParameterOrGroup | None = None
+    panel: Parameter | None = None
+    band: bool = True
+    """Shade from `_lo` to `_hi`."""
+    log_x: bool = False
+    log_y: bool = False
+    paper: bool = True
+
+
+def _of_series(name: str, info: ValidationInfo) -> str:
+    if isinstance(info.context, Known) and name not in SERIES_METRICS:
+        raise ValueError(unknown("metric of series", name, SERIES_METRICS))
+    return name
+
+
+def _of_transfers(name: str, info: ValidationInfo) -> str:
+    return name if name in TRANSFER_METRICS else check_metric(name, info)
+
+
+SeriesMetric = Annotated[str, AfterValidator(_of_series)]
+
+
+class Series(_Plot):
+    """Metrics over time, for one run of each chosen point."""
+
+    kind: Literal["series"]
+    metric: list[SeriesMetric] | SeriesMetric
+    by: Literal["flow", "group"] = "flow"
+    panel: Parameter | None = None
+    """A parameter: one panel for each of its values, one above the other."""
+    repeat: int = 0
+    from_s: float | None = None
+    to_s: float | None = None
+
+
+class Cdf(_Plot):
+    """Distribution of a metric of transfers, or else of runs: one line for each value of `by`."""
+
+    kind: Literal["cdf"]
+    metric: Annotated[str, AfterValidator(_of_transfers)] = "completion_s"
+    by: ParameterOrGroup = "scheme"
+    panel: ParameterOrGroup | None = None
+    """A parameter or `group`."""
+    log_x: bool = True
+
+
+class Heat(_Plot):
+    """A metric over two parameters; a field for each value of `panel`."""
+
+    kind: Literal["heat"]
+    metric: MetricText
+    x: Parameter
+    y: Parameter
+    panel: Parameter | None = None
+
+
+Plot = Annotated[Bars | Lines | Series | Cdf | Heat, Field(discriminator="kind")]
+
+_SCALES = {"": 1.0, "packets": 1.0, "%": 0.01, "bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6}
+
+
+class PaperRow(Strict):
+    """A number of a paper."""
+
+    figure: str
+    """Table, figure or equation."""
+    series: str
+    """The line of the figure, or the column of the table."""
+    x: str
+    """Where on it; empty without one."""
+    metric: str
+    """Ours."""
+    y: float
+    of: float | None = None
+    """What `y` is divided by to be the metric, in the same unit."""
+    unit: Literal["", "packets", "%", "bit/s", "kbit/s", "Mbit/s"]
+    how: Literal["table", "text", "read off the figure"]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_divisor(cls, row: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in row.items() if (name, value) != ("of", "")}
+
+    @property
+    def value(self) -> float:
+        """In the metric's own unit."""
+        return round(self.y * _SCALES[self.unit], 9) if self.of is None else self.y / self.of
+
+
+@lru_cache(maxsize=16)
+def read_paper(path: Path) -> tuple[PaperRow, ...]:
+    """Every number of a paper. Raises ValueError with the line that is wrong."""
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        rows: list[PaperRow] = []
+        for row in reader:
+            try:
+                rows.append(PaperRow.model_validate(row))
+            except ValidationError as error:
+                first = error.errors()[0]
+                key = ".".join(map(str, first["loc"]))
+                raise ValueError(f"{path.name}, line {reader.line_num}: {key}: {first['msg']}, got {first['input']!r}") from None  # fmt: skip
+    return tuple(rows)
+
+
+def numbers_of(figure: PaperFigure, folder: Path = PAPERS) -> list[PaperNumbers]:
+    """The numbers of a figure, each with the points of an experiment that it is for. Raises ValueError with what is wrong."""
+    path = folder / f"{figure.paper}.csv"
+    if not is_file(path):
+        raise ValueError(unknown("paper", figure.paper, sorted(each.stem for each in folder.glob("*.csv"))))
+    rows = read_paper(path)
+    for key, wanted in (("figure", figure.figure), ("series", figure.line)):
+        there = dict.fromkeys(getattr(row, key) for row in rows)
+        rows = tuple(row for row in rows if wanted in ("", getattr(row, key)))
+        if not rows:
+            raise ValueError(unknown(key, wanted, there))
+    at = [(name, key) for name, key in ((figure.x, "x"), (figure.series, "series")) if name]
+    found: dict[tuple[str, ...], dict[str, float]] = {}
+    for row in rows:
+        found.setdefault(tuple(getattr(row, key) for _, key in at), {})[row.metric] = row.value
+    names = [name for name, _ in at]
+    return [
+        PaperNumbers(
+            where={**dict(zip(names, map(scalar_of, place), strict=True)), **figure.where},
+            values=values,
+            source=figure.source,
+        )
+        for place, values in found.items()
+    ]
+
+
+class ClaimBound(Expectation):
+    """A bound of a claim: what an experiment is asked beside its own expectations."""
+
+    claim: str
+    """Id."""
+    experiment: str
+
+
+class Asked(Expectation):
+    """Bounds of a claim as its file says them: one for each metric, reference and step."""
+
+    text: str = ""
+    metric: str = ""
+    metrics: tuple[str, ...] = ()
+    """Several, instead of `metric`."""
+    beside: tuple[dict[str, Scalar], ...] = ()
+    """Several of `relative_to`."""
+    steps: str = ""
+    """A parameter: at each of its values in `where` the metric is judged relative to itself at the value before."""
+    experiment: str = ""
+    """Where it is not the claim's."""
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Asked:
+        if bool(self.metric) == bool(self.metrics):
+            raise ValueError("needs metric, or metrics")
+        if self.beside and self.relative_to:
+            raise ValueError("has both relative_to and beside")
+        if self.steps and len(self._values()) < 2:
+            raise ValueError(f"steps {self.steps!r}: where.{self.steps} has to be a list of two values or more")
+        return self
+
+    def _values(self) -> Sequence[Scalar]:
+        values = self.where.get(self.steps)
+        return values if isinstance(values, list) else []
+
+    def bounds(self, claim: Claim) -> Iterator[ClaimBound]:
+        """Each by itself."""
+        written = {name: getattr(self, name) for name in self.model_fields_set & Expectation.model_fields.keys()}
+        references = self.beside or (self.relative_to,)
+        steps = [*pairwise(self._values())] if self.steps else [None]
+        for metric, reference, step in itertools.product(self.metrics or (self.metric,), references, steps):
+            where, relative_to = dict(self.where), dict(reference)
+            if step:
+                relative_to[self.steps], where[self.steps] = step
+            several = {name for each in claim.expect for name in each.metrics or (each.metric,)}
+            text = f"{claim.id}: {self.text or claim.sentence}" + (f" ({metric})" if len(several) > 1 else "")
+            changed = {"text": text, "metric": metric, "where": where, "relative_to": relative_to}
+            whose = {"claim": claim.id, "experiment": self.experiment or claim.experiment}
+            yield ClaimBound.model_validate({**written, **changed, **whose})
+
+
+class Claim(Strict):
+    """A sentence of a paper."""
+
+    id: Annotated[str, Field(pattern=r"^[A-Z][0-9]+$")]
+    paper: Annotated[str, Field(pattern=r"^[A-Za-z]+$")]
+    where: str
+    """Table or figure."""
+    sentence: str
+    kind: Literal["direction", "size", "shape"]
+    """The sign of a difference, the paper's number, or an order or trend over points."""
+    bound: str
+    """In words, as it was fixed."""
+    day: datetime.date
+    """On which the bound was fixed."""
+    changed: tuple[Changed, ...] = ()
+    paper_number: str = ""
+    """What the paper has, where it gives a number."""
+    assumption: str
+    """Under which the paper says it."""
+    experiment: str
+    """That judges it."""
+    lacks: str = ""
+    """What no experiment measures yet: until it does, the claim is not run as a whole."""
+    expect: tuple[Asked, ...] = ()
+
+    @model_validator(mode="after")
+    def _can_be_judged(self) -> Claim:
+        if not self.expect and not self.lacks:
+            raise ValueError("has neither expect nor lacks")
+        return self
+
+    def bounds(self) -> list[ClaimBound]:
+        """All that has to be met."""
+        return [bound for asked in self.expect for bound in asked.bounds(self)]
+
+
+class _File(Strict):
+    claims: tuple[Claim, ...]
+
+    @model_validator(mode="after")
+    def _ids_differ(self) -> _File:
+        ids = [claim.id for claim in self.claims]
+        if twice := [name for name in dict.fromkeys(ids) if ids.count(name) > 1]:
+            raise ValueError(f"the same id twice: {', '.join(twice)}")
+        return self
+
+
+@lru_cache(maxsize=4)
+def read_claims(path: Path = CLAIMS) -> tuple[Claim, ...]:
+    """Every claim, in the file's order. Raises ExperimentError with all that is wrong."""
+    return read_as(path, _File).claims
+
+
+def bounds_of(experiment: str) -> list[ClaimBound]:
+    """What the claims ask of an experiment."""
+    return [bound for claim in read_claims() for bound in claim.bounds() if bound.experiment == experiment]

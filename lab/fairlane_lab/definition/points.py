@@ -1,20 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The points of an experiment: its cases and the cross product of its sweep, in the file's order, with readable names; and parameters that
-are drawn for each run."""
+"""The points of an experiment: its cases and the cross product of its sweep, in the file's order, with readable names; and what is chance in
+the field and drawn for each run: parameters, starts, round-trip times, rates, buffers. The same for all points of a repeat.
+
+A draw depends on the base seed, the repeat and the name of the parameter, link, port or flow alone, so schemes and senders are compared in pairs.
+"""
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, model_validator
+from fairlane_controller.units import parse_rate
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.links import LinkChange
+from pydantic import BeforeValidator, Field, model_validator
 
-from fairlane_lab.definition.strict import Scalar, Strict
+from fairlane_lab.definition.strict import Scalar, Strict, is_array, is_table
 from fairlane_lab.problems import Problem, place
 
 if TYPE_CHECKING:
@@ -150,3 +157,161 @@ def twice_problems(points: Sequence[Point]) -> Iterator[Problem]:
     """Points of the same name."""
     names = Counter(point.name for point in points)
     yield from (Problem("sweep", f"gives the point {name!r} twice") for name, times in names.items() if times > 1)
+
+
+def _factors(given: Any) -> Any:
+    return given if is_table(given) else dict.fromkeys(given if is_array(given) else [given], 1)
+
+
+Setting = Annotated[dict[str, float | int], BeforeValidator(_factors)]
+"""The keys that a parameter sets, such as `"topology.links.s1-s2.rate_bps"` or `"flows.NAME.variant"`: one, a list, or a table of keys, each
+with the factor from the parameter to it. None: it is a column of the results only."""
+
+Document = dict[str, Any]
+Share = Annotated[float, Field(ge=0, le=0.5)]
+
+
+class Draws(Strict):
+    """How far runs of a point differ. What is 0 is not drawn, and `fixed` says why."""
+
+    start_s: Annotated[float, Field(ge=0, le=60)] = 0.1
+    """Each flow starts later by a time below this; greedy ones before the warm-up is over."""
+    rtt: Share = 0.05
+    """Each link's delay is up to this share longer or shorter, both directions alike."""
+    rate: Share = 0.01
+    """Each link's rate is up to this share higher or lower."""
+    buffer_packets: Annotated[int, Field(ge=0, le=1000)] = 1
+    """Each switch port's buffer that the topology sets in packets has up to so many more or fewer, and 1 at least."""
+    fixed: str = ""
+    """Why something is not drawn; alone: why nothing is."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nothing(cls, given: Any) -> Any:
+        if isinstance(given, dict) and set(given) == {"fixed"}:  # pyright: ignore[reportUnknownArgumentType]
+            return {**dict.fromkeys(AMOUNTS, 0), **given}  # pyright: ignore[reportUnknownVariableType]
+        return given  # pyright: ignore[reportUnknownVariableType]
+
+    @model_validator(mode="after")
+    def _says_why(self) -> Draws:
+        still = [name for name in AMOUNTS if not getattr(self, name)]
+        if still and not self.fixed:
+            raise ValueError(f"{', '.join(still)} is 0: `fixed` must say why it is not drawn")
+        if self.fixed and not still:
+            raise ValueError("fixed: everything is drawn; allowed: beside what is 0, or alone")
+        return self
+
+    @property
+    def why_nothing(self) -> str:
+        """Why nothing is drawn; empty where something is."""
+        return "" if any(getattr(self, name) for name in AMOUNTS) else self.fixed
+
+    def text(self) -> str:
+        """For a page of results."""
+        amounts = [
+            f"starts within {self.start_s:g} s" if self.start_s else "",
+            f"delays ± {self.rtt * 100:g} %" if self.rtt else "",
+            f"rates ± {self.rate * 100:g} %" if self.rate else "",
+            f"buffers ± {self.buffer_packets} packet{'s' * (self.buffer_packets > 1)}" if self.buffer_packets else "",
+        ]
+        drawn = ", ".join(filter(None, amounts))
+        names = ("starts", "delays", "rates", "buffers")
+        still = ", ".join(name for name, amount in zip(names, amounts, strict=True) if not amount)
+        said = [f"Drawn at random for each run: {drawn}."] if drawn else []
+        return " ".join([*said, *([f"Not drawn: {still}, because {self.fixed}."] if still else [])])
+
+
+AMOUNTS = ("start_s", "rtt", "rate", "buffer_packets")
+
+
+@dataclass
+class Drawn:
+    """The draws of one repeat, and a record of them."""
+
+    draws: Draws
+    seed_of: Callable[[str], int]
+    record: dict[str, dict[str, float]] = field(default_factory=dict[str, dict[str, float]])
+
+    def start_s(self, flow: str) -> float:
+        """By how much a flow starts later."""
+        return self._draw("start_s", flow, lambda chance: round(chance.random() * self.draws.start_s, 6))
+
+    def topology(self, document: Document, checked: fl_topology.Topology) -> Document:
+        """The document with its links and buffers as drawn. `checked`: the same, read."""
+        found = copy.deepcopy(document)
+        rates: dict[tuple[str, int], float] = {}
+        for link, read in zip(found["links"], checked.links, strict=True):
+            rate = self._rate(read.name)
+            _scale(link, read, self._delay(read.name), rate)
+            rates |= {(end.node, end.port): rate for end in (read.a, read.b)}
+        for name, switch in found["switches"].items():
+            for number, port in switch.get("ports", {}).items():
+                for key in ("rate", "rate_bps"):
+                    if key in port:
+                        port[key] = _times(port[key], rates[name, int(number)])
+                if port.get("queue_packets") is not None:
+                    port["queue_packets"] = self._buffer(f"{name}-p{number}", port["queue_packets"])
+        for change in found.get("changes", ()):
+            self._change(change)
+        return found
+
+    def changes(self, changes: Sequence[LinkChange]) -> list[dict[str, Any]]:
+        """What happens while it runs, with the link's own factors."""
+        return [self._change(change.model_dump()) for change in changes]
+
+    def _change(self, change: dict[str, Any]) -> dict[str, Any]:
+        if change.get("delay_ms"):
+            change["delay_ms"] = round(change["delay_ms"] * self._delay(change["link"]), 3)
+            if change.get("jitter_ms"):
+                change["delay_ms"] = max(change["delay_ms"], change["jitter_ms"])
+        if change.get("rate_bps"):
+            change["rate_bps"] = _times(change["rate_bps"], self._rate(change["link"]))
+        return change
+
+    def _delay(self, link: str) -> float:
+        return self._factor("delay", link, self.draws.rtt)
+
+    def _rate(self, link: str) -> float:
+        return self._factor("rate", link, self.draws.rate)
+
+    def _buffer(self, port: str, packets: int) -> int:
+        most = self.draws.buffer_packets
+        return max(1, packets + int(self._draw("buffer", port, lambda chance: chance.randint(-most, most))))
+
+    def _factor(self, what: str, name: str, most: float) -> float:
+        return self._draw(what, name, lambda chance: round(1 + chance.uniform(-most, most), 6))
+
+    def _draw(self, what: str, name: str, draw: Callable[[random.Random], float]) -> float:
+        return self.record.setdefault(what, {}).setdefault(name, draw(random.Random(self.seed_of(f"{what} {name}"))))
+
+
+def _scale(link: Document, read: fl_topology.Link, delay: float, rate: float) -> None:
+    """Change a link of a document: all that it says of delays and rates, its preset included."""
+    ways = {"a_to_b": read.a_to_b, "b_to_a": read.b_to_a}
+    delays = {name: max(round(way.delay_us * delay), way.jitter_us) for name, way in ways.items() if way.delay_us}
+    if delays:
+        for part in (link, link.get("a_to_b") or {}, link.get("b_to_a") or {}):
+            part.pop("delay", None)
+            part.pop("delay_us", None)
+        if len(set(delays.values())) == 1 and len(delays) == 2:
+            link["delay"] = next(iter(delays.values()))
+        else:
+            link["delay"] = 0
+            for name, value in delays.items():
+                link[name] = {**(link.get(name) or {}), "delay": value}
+    if read.bandwidth_bps:
+        link.pop("bandwidth_bps", None)
+        link["bandwidth"] = _times(read.bandwidth_bps, rate)
+    for part in (link, link.get("a_to_b") or {}, link.get("b_to_a") or {}):
+        for key in ("rate", "rate_bps"):
+            if part.get(key):
+                part[key] = _times(part[key], rate)
+
+
+def _times(rate: Any, factor: float) -> int:
+    return round((parse_rate(rate) if isinstance(rate, str) else rate) * factor)
+
+
+def draws_of(document: Mapping[str, Any]) -> Draws:
+    """What an experiment's file says of draws."""
+    return Draws.model_validate(document.get("run", {}).get("draws", {}))

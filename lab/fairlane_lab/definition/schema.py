@@ -1,19 +1,191 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an experiment file may say beside what it runs (body.py): who it is, its points, how it is judged and drawn."""
+"""What an experiment file may say: who it is, its points, how it is judged and drawn (`Experiment`); and the part that is run, with the
+parameters of a point: program, topology, flows, vcs, tcp, control, changes, run (`Body`).
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from fairlane_controller.documents import is_file
+from fairlane_switch.link_model import LinkSettings
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.links import NO_TRACE, TOPOLOGIES, Direction, LinkChange, PresetName, Rate
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
-from fairlane_lab.definition.judging import Expectation, Note, PaperFigure, PaperNumbers, Relative
-from fairlane_lab.definition.metric import MetricText
-from fairlane_lab.definition.plots import Plot
-from fairlane_lab.definition.points import Axis, Case, Params, Spread
-from fairlane_lab.definition.settings import Setting
+from fairlane_lab.definition.judging import Expectation, MetricText, Note, PaperFigure, PaperNumbers, Plot, Relative
+from fairlane_lab.definition.points import Axis, Case, Draws, Params, Setting, Spread
 from fairlane_lab.definition.strict import Runtime, Strict, Where
-from fairlane_lab.scenario import NotNegative, Positive, TcpGiven
+from fairlane_lab.scenario import Flow, NotNegative, Positive, TcpGiven, TcpOptions, Vc
+
+DIRECTION_KEYS = frozenset(
+    name for field, info in Direction.model_fields.items() for name in (field, info.validation_alias) if name
+)
+"""Keys of a topology file's link that a preset replaces."""
+
+
+def _trace(name: str, info: ValidationInfo) -> str:
+    """Beside the experiment or below mininet/topologies, unless it is absolute."""
+    if name == NO_TRACE:
+        return name
+    beside: tuple[Path, ...] = info.context.folders if info.context else ()
+    for folder in (*beside, TOPOLOGIES):
+        if is_file(folder / name):
+            return str(folder / name)
+    raise ValueError(f"there is no file {name!r}; a relative name is beside the experiment or below mininet/topologies")
+
+
+Trace = Annotated[str, AfterValidator(_trace)]
+
+
+class LinkChanges(LinkSettings):
+    """Values of a topology file's link, both directions alike."""
+
+    preset: PresetName | None = None
+    """Instead of all that the file says of its directions and its rate; what stands beside it here wins."""
+    rate_bps: Rate | None = None
+    """Of the switch ports at its ends, and of the wire in the direction that leaves a host (the file's `bandwidth`)."""
+    trace: Trace | None = None
+    """File in Mahimahi's format, `none` for no trace."""
+
+    def apply_to(self, link: dict[str, Any]) -> None:
+        """Change a link of a topology document."""
+        values = {name: value for name, value in self.model_dump().items() if value is not None}
+        if self.preset is not None:
+            for key in [key for key in link if key in DIRECTION_KEYS or key in ("bandwidth", "a_to_b", "b_to_a")]:
+                del link[key]
+        if "rate_bps" in values:
+            link["bandwidth"] = values.pop("rate_bps")
+        for name in ("delay", "jitter"):
+            if f"{name}_ms" in values:
+                link[name] = round(values.pop(f"{name}_ms") * 1000)  # µs
+        if values.get("trace") == NO_TRACE:
+            link.pop("trace", None)
+            del values["trace"]
+        link.update(values)
+
+
+class ChangeSpec(LinkChange):
+    """`scenario.Change`: something that changes while it runs."""
+
+    at_s: Annotated[float, Field(ge=0)]
+    trace: Trace | None = None
+
+
+class Buffer(Strict):
+    """How many packets a port's buffer has at a point: `share` of the largest of `packets`, `bdp` and `packets_per_flow`."""
+
+    packets: Annotated[float, Field(ge=0, le=1e6)] = 0
+    bdp: Annotated[float, Field(ge=0, le=1e4)] = 0
+    """Products of the link's rate and the round-trip time: twice the link's delay, and `other_rtt_ms`."""
+    other_rtt_ms: Annotated[float, Field(ge=0, le=60_000)] = 0
+    packet_bytes: Annotated[int, Field(ge=1)] = 1500
+    """That `bdp` is counted in."""
+    packets_per_flow: Annotated[float, Field(ge=0, le=1e4)] = 0
+    share: Annotated[float, Field(gt=0, le=1e3)] = 1
+
+    def queue_packets(self, link: fl_topology.Link, connections: int) -> int:
+        """The port's `queue_packets`."""
+        rtt_ms = 2 * link.a_to_b.delay_us / 1000 + self.other_rtt_ms
+        bdp = self.bdp * link.bandwidth_bps * rtt_ms / (8000 * self.packet_bytes)
+        return max(1, round(self.share * max(self.packets, bdp, self.packets_per_flow * connections)))
+
+
+class PortChanges(Strict):
+    """Values of a switch port, named as in the topology file: `s1-p3`."""
+
+    rate_bps: Rate | None = None
+    queues: Annotated[int, Field(ge=1, le=4096)] | None = None
+    scheduler: fl_topology.Scheduler | None = None
+    queue_packets: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    calendar_packets: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """Instead of `queue_packets`, where the scheduler is `calendar`."""
+    buffer: Buffer | None = None
+    """Instead of `queue_packets`: computed from the point."""
+    bottleneck: bool | None = None
+
+
+class TopologySpec(Strict):
+    """A file of mininet/topologies and what is different in it."""
+
+    base: str
+    """Name of a file of mininet/topologies without `.json`, or a path relative to the experiment's file."""
+    links: dict[str, LinkChanges] = Field(default_factory=dict)
+    """By name (`s1-s2`) or pattern (`h*`); later ones win."""
+    ports: dict[str, PortChanges] = Field(default_factory=dict)
+
+
+class Starts(Strict):
+    """How repeats differ by the file, beside what is drawn for each (`Draws`)."""
+
+    flows: tuple[str, ...] = ()
+    """Names or groups of the flows that are moved; empty: all but the first (`offsets_s`) or all (`jitter_s`)."""
+    offsets_s: tuple[float, ...] = ()
+    """Repeat i moves them by entry i (around again after the last); negative: the others start later instead."""
+    jitter_s: NotNegative = 0.0
+    """Every connection's start is moved by a random time below this, on top."""
+
+
+class RunSpec(Strict):
+    """How long, how often, what is kept."""
+
+    duration_s: Annotated[float, Field(gt=0, le=86_400)]
+    """From the instant at which the first flow may start."""
+    warmup_s: NotNegative
+    """Not counted; every greedy flow has started by then."""
+    repeats: Annotated[int, Field(ge=1, le=10_000)] = 1
+    connections: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """Of all flows together, as many of each; None: as each flow says."""
+    starts: Starts = Starts()
+    draws: Draws = Draws()
+    sample_s: Annotated[float, Field(ge=0.001, le=60)] = 0.1
+    series_repeats: Annotated[int, Field(ge=0)] = 0
+    """The first so many repeats of a point keep their time series."""
+    until_done: bool = False
+    """The run ends when every file (`bytes` applications) is finished, at `duration_s` at the latest."""
+
+    @model_validator(mode="after")
+    def _window(self) -> RunSpec:
+        if self.warmup_s >= self.duration_s:
+            raise ValueError(f"warmup_s {self.warmup_s:g} leaves nothing of duration_s {self.duration_s:g} to measure")
+        return self
+
+
+class Body(Strict):
+    """What one point runs."""
+
+    program: str = ""
+    """Name of the P4 program that the switches run, or its folder."""
+    topology: TopologySpec
+    flows: Annotated[list[Flow], Field(min_length=1)]
+    vcs: tuple[Vc, ...] = ()
+    tcp: TcpOptions = TcpOptions()
+    control: Any = Field(default_factory=dict)
+    """As `[control]`; a resolved point has the program's own model of it."""
+    changes: tuple[ChangeSpec, ...] = ()
+    run: RunSpec
+
+    @model_validator(mode="after")
+    def _sends(self) -> Body:
+        each, rest = divmod(self.run.connections or 0, len(self.flows))
+        if rest:
+            raise ValueError(f"run.connections {self.run.connections} is no multiple of the {len(self.flows)} flows")
+        if not each and not any(flow.connections for flow in self.flows):
+            raise ValueError("flows: every one has 0 connections; at least one must have 1 or more")
+        return self
+
+    def with_totals(self) -> Body:
+        """With what the file says of all flows together filled in for each."""
+        each = (self.run.connections or 0) // len(self.flows)
+        flows = [replace(flow, connections=each) for flow in self.flows] if each else self.flows
+        window = max(flow.window_packets for flow in self.flows)
+        return self.model_copy(update={"flows": flows, "tcp": self.tcp.with_window(window)})
+
+
+SECTIONS = tuple(Body.model_fields)
+"""Of an experiment file: those of `Body`."""
 
 
 class Selected(Strict):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,16 @@ def is_table(value: Any) -> TypeGuard[dict[str, Any]]:
 def is_array(value: Any) -> TypeGuard[list[Any]]:
     """Whether a value of a TOML document is an array."""
     return isinstance(value, list)
+
+
+def scalar_of(text: str) -> Scalar:
+    """What a text outside of a TOML document means: `true` and `false`, a number, else the text."""
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
 
 
 class Strict(BaseModel):

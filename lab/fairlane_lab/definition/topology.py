@@ -17,8 +17,7 @@ from fairlane_topology import changes as fl_changes
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import TOPOLOGIES
 
-from fairlane_lab.definition.body import Body, PortChanges
-from fairlane_lab.definition.links import ChangeSpec
+from fairlane_lab.definition.schema import Body, ChangeSpec, PortChanges
 from fairlane_lab.problems import Problem, place, unknown
 
 Document = dict[str, Any]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the lab has of each P4 program: `lab` (a module or a package with a class `Part`) beside its `program.py`, found through the contract.
+"""What the lab has of each P4 program: `lab` (a module or a package with a class `Part`) beside its `program.py`, found through the contract; and its compiled files,
+read and parsed once a process: their P4Info is shared by all runs.
 
 part.py   what a program may bring: its settings in [control], names of parameters and metrics, its side of a run in sim and in Mininet
 """
@@ -8,14 +9,19 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from dataclasses import dataclass, field
 from functools import cache
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.logs import warn
-from fairlane_controller.program.contract import Program
+from fairlane_controller.program.contract import Program as Contract
 from fairlane_controller.program.registry import load_program, loaded_programs
+from fairlane_controller.switch.client import PipelineFiles
+from finsy import P4Schema
+from finsy.proto import p4r
 
 from fairlane_lab.programs.part import LabPart
+from fairlane_lab.run_result import RunError
 
 
 @cache
@@ -25,7 +31,7 @@ def find_part(program: str) -> LabPart:
 
 
 @cache
-def _part_of(program: Program) -> LabPart:
+def _part_of(program: Contract) -> LabPart:
     package = type(program).__module__.rpartition(".")[0]
     try:
         if not package or importlib.util.find_spec(f"{package}.lab") is None:
@@ -48,3 +54,42 @@ def known_parts() -> tuple[LabPart, ...]:
         except FairlaneError as ex:
             warn(f"{ex.message}; it is left out")
     return tuple(parts)
+
+
+@dataclass(frozen=True)
+class Program:
+    """One compiled program."""
+
+    contract: Contract
+    files: PipelineFiles
+    schema: P4Schema = field(repr=False)
+    set_pipeline: bytes = field(repr=False)
+    "A serialized SetForwardingPipelineConfigRequest that loads it."
+    by_chance: bool
+    "Whether it calls `random()`: then what it does depends on the run's seed."
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.contract.name
+
+
+@cache
+def find_program(name: str) -> Program:
+    """The compiled program of a name or in a folder. Raises RunError when there is none, or it is not compiled."""
+    try:
+        contract = load_program(name)
+    except FairlaneError as problem:
+        raise RunError(problem.message) from None
+    files = contract.pipeline()
+    for path in (files.json, files.p4info):
+        if not path.is_file():
+            raise RunError(f"program {contract.name!r} is not compiled: there is no {path}")
+    schema = P4Schema(files.p4info, files.json)
+    request = p4r.SetForwardingPipelineConfigRequest(
+        device_id=1,
+        action=p4r.SetForwardingPipelineConfigRequest.Action.VERIFY_AND_COMMIT,
+        config=schema.get_pipeline_config(),
+    )
+    by_chance = b'"modify_field_rng_uniform"' in files.json.read_bytes()
+    return Program(contract, files, schema, request.SerializeToString(), by_chance)

@@ -28,7 +28,7 @@ from fairlane_lab.run_result import RunResult, SeriesPoint, VcResult
 from fairlane_lab.scenario import Control, Scenario
 
 if TYPE_CHECKING:
-    from fairlane_lab.definition.body import Body
+    from fairlane_lab.definition.schema import Body
     from fairlane_lab.definition.topology import Resolved
     from fairlane_lab.sim.config import SimConfig, SimFlow
 
@@ -118,7 +118,6 @@ class LabPart:
 
     def problems(self, body: Body, topology: Resolved) -> Iterable[Problem]:
         """What is wrong with a point as far as the program decides it."""
-        del topology
         if body.vcs:
             yield Problem("vcs", f"program {self.name!r} has no VCs")
         for index, flow in enumerate(body.flows):
@@ -167,24 +166,20 @@ class LabPart:
 
     def vcs(self, seen: Recording) -> list[VcResult]:
         """What each VC got."""
-        del seen
         return []
 
     def series(self, seen: Recording) -> Iterable[SeriesPoint]:
         """Further series."""
-        del seen
         return ()
 
     def derived_values(
         self, before: Mapping[PortKey, Mapping[str, Any]], after: Mapping[PortKey, Mapping[str, Any]]
     ) -> dict[str, float]:
         """Further values of a run, of two readings of its ports (`read_ports_of`)."""
-        del before, after
         return {}
 
     def vc_rows(self, result: RunResult) -> list[dict[str, Any]]:
         """Rows of `vcs.parquet`, without the key and the parameters."""
-        del result
         return []
 
     def sampled_registers(self, config: SimConfig) -> list[dict[str, Any]]:
@@ -215,41 +210,34 @@ class LabPart:
 
     def control_loop(self, run: RunState, scenario: Scenario, plans: Sequence[contract.Plan]) -> TopologyControl | None:
         """The program's loop in virtual time, of what `plans` made; None: the run needs none."""
-        del scenario, plans
         control = self.program.topology_control()
         return None if control is None else control(run)
 
     def loop_options(self, weights: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         """Options of the loop, as `[loop]` has them; `weights` are rules for flows that do not weigh 1: `weight`, and what its packets have."""
-        del weights
         return {}
 
     def flow_entries(self, flows: Sequence[SimFlow]) -> Sequence[Any]:
         """Entries of the flows of a run in virtual time that has no loop."""
-        del flows
         return ()
 
     def thresholds(self, control: Control, capacities: Mapping[PortKey, int]) -> dict[PortKey, int | None]:
         """In force at the zero, packets; `capacities` are what the managed ports let wait."""
-        del control, capacities
         return {}
 
     async def read(self, client: SwitchClient, managed: Sequence[PortKey], plans: Sequence[contract.Plan]) -> Any:
         """What it reads of a switch with managed ports while a run lasts: by default the values of these ports. `plans` are in force."""
-        del plans
         found = await read_ports_of(client, self.program) if self.measured else {}
         return {key: values for key, values in found.items() if key in managed}
 
     async def find_flows(self, client: SwitchClient) -> dict[int, tuple[str, int, int]]:
         """The flows that send now, (source address, source port, destination port), by their slots in `flow_register`."""
-        del client
         return {}
 
     def flow_slots(
         self, flows: Sequence[SimFlow], switches: Sequence[str], events: Sequence[Mapping[str, Any]]
     ) -> Mapping[str, Sequence[tuple[str, int]]]:
         """The slots of each flow in `flow_register`, (switch, slot), the last one first; `events`: the controller's."""
-        del flows, switches, events
         return {}
 
 

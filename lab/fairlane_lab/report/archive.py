@@ -9,6 +9,7 @@
     NAME.RUNTIME.series.parquet   only what the experiment's plots draw; so are `flows` and `transfers`
 
 Measured numbers have seven digits. Points and verdicts are not kept: they come from the rows and from the experiment's file as it is now.
+Whether archived runs would come out the same today is asked by making one run of each point again and comparing it, value by value (`Archived`).
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import shutil
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,17 +31,20 @@ import pyarrow.parquet as pq
 
 from fairlane_lab.definition.expansion import Selection, expand
 from fairlane_lab.definition.extend import experiment_names
+from fairlane_lab.definition.judging import Cdf, Series
 from fairlane_lab.definition.loading import Definition
 from fairlane_lab.definition.names import LIMIT_SERIES, RUNTIMES, TRANSFER_METRICS
-from fairlane_lab.definition.plots import Cdf, Series
 from fairlane_lab.definition.strict import Runtime
 from fairlane_lab.inputs import COPIES, configuration
 from fairlane_lab.paths import digest_files
 from fairlane_lab.problems import ExperimentError, RunFolderError
-from fairlane_lab.report.run_folder import Measured, RunFolder, copy_of, definition_of, open_run
+from fairlane_lab.report.run_folder import Measured, RunFolder, copy_of, definition_of, open_run, run_of
 from fairlane_lab.results import tables
-from fairlane_lab.results.metadata import origin_problem
+from fairlane_lab.results.folder import origin_problem
+from fairlane_lab.results.rows import make_rows
 from fairlane_lab.results.summary import read_rows, summary_of
+from fairlane_lab.scenario import Scenario
+from fairlane_lab.sweep.runners import Executor, Outcome
 
 KEPT = ("runtime", "target", "seed", "quick", "complete", "asked_runs", "definition_sha256", "metadata", "speed", "about")  # fmt: skip
 """Of a summary: what the rows do not say."""
@@ -58,7 +64,7 @@ def archive_run(folder: Path, data: Path) -> Path:
     """
     run = open_run(folder)
     try:
-        definition_of(run.experiment, run.definition, run.copy)
+        definition_of(run.experiment, run.summary["definition"], run.copy_of_file)
     except ExperimentError as error:
         raise RunFolderError(f"{folder}: {error}") from None
     runs = tables.read(folder / "runs.parquet")
@@ -66,8 +72,8 @@ def archive_run(folder: Path, data: Path) -> Path:
         raise RunFolderError(f"{folder}: has no runs.parquet")
     about = {name: run.summary[name] for name in KEPT if name in run.summary}
     if run.experiment not in experiment_names():
-        about["definition"] = run.definition
-        if run.copy and run.copy.is_file():
+        about["definition"] = run.summary["definition"]
+        if run.copy_of_file and run.copy_of_file.is_file():
             shutil.copytree(run.path / COPIES, data / f"{run.experiment}.{run.runtime}.{COPIES}", dirs_exist_ok=True)
     data.mkdir(parents=True, exist_ok=True)
     stem = f"{run.experiment}.{run.runtime}"
@@ -88,10 +94,10 @@ def open_archived(data: Path, definition: Definition, runtime: str) -> RunFolder
     path = runs_file(data, definition, runtime)
     if not path.exists():
         return None
-    about = _about(path)
+    about = archived_about(path)
     if about.get("runtime") != runtime:
         raise RunFolderError(f"{path}: not of `fairlane lab publish`: it does not say what was run")
-    return RunFolder(data, summary_of(read_rows(path), definition, about), path.name.removesuffix("runs.parquet"))
+    return run_of(data, summary_of(read_rows(path), definition, about), path.name.removesuffix("runs.parquet"))
 
 
 def runs_file(data: Path, definition: Definition, runtime: str) -> Path:
@@ -103,7 +109,7 @@ def is_stale(data: Path, definition: Definition, run: RunFolder) -> bool:
     """Whether archived runs are of points that are no more, or are run otherwise now; what is asked of them may have changed, and they may be a part of the points."""
     path = runs_file(data, definition, run.runtime)
     rows = pq.read_table(path, columns=["point", "configuration"], filters=[("repeat", "=", 0)]).to_pydict()
-    selection = Selection(runtime=cast("Runtime", run.runtime), seed=run.summary["seed"], repeats=1)
+    selection = Selection(runtime=run.runtime, seed=run.seed, repeats=1)
     now = {scenario.point: configuration(scenario) for scenario in expand(definition, selection)}
     return not dict(zip(rows["point"], rows["configuration"], strict=True)).items() <= now.items()
 
@@ -122,7 +128,7 @@ def archived_definitions(data: Path) -> list[Definition]:
     paths = {path.name.split(".")[0]: path for path in sorted(data.glob("*.runs.parquet"))}
     found: list[Definition | None] = []
     for name, path in sorted(paths.items()):
-        about = _about(path)
+        about = archived_about(path)
         copy = copy_of(data, path.name.removesuffix("runs.parquet"), about.get("metadata", {}))
         found.append(definition_of(name, about.get("definition"), copy))
     return [definition for definition in found if definition]
@@ -140,7 +146,7 @@ def digest(data: Path, name: str) -> str:
 
 def archive_problem(path: Path) -> str:
     """Why an archive's runs may not be published; empty where they may (`runs_problem`) and are as they were archived."""
-    return runs_problem(_about(path)) or numbers_problem(path)
+    return runs_problem(archived_about(path)) or numbers_problem(path)
 
 
 def runs_problem(about: Mapping[str, Any]) -> str:
@@ -153,7 +159,7 @@ def runs_problem(about: Mapping[str, Any]) -> str:
 def numbers_problem(path: Path) -> str:
     """Why an archive's numbers are not to be trusted; empty where they are as they were archived."""
     runs = tables.read(path)
-    same = runs is not None and _rows_digest(runs) == _about(path).get("rows")
+    same = runs is not None and _rows_digest(runs) == archived_about(path).get("rows")
     return "" if same else "its numbers are not those that were archived"
 
 
@@ -165,7 +171,8 @@ def _rows_digest(runs: pa.Table) -> str:
     return hashed.hexdigest()
 
 
-def _about(path: Path) -> dict[str, Any]:
+def archived_about(path: Path) -> dict[str, Any]:
+    """What an archive says of its runs beside the rows."""
     packed = (pq.read_metadata(path).metadata or {}).get(_METADATA)
     return json.loads(zlib.decompress(base64.b64decode(packed))) if packed else {}
 
@@ -173,7 +180,7 @@ def _about(path: Path) -> dict[str, Any]:
 def _drawn(run: RunFolder) -> dict[str, pa.Table]:
     """Of the larger tables, what the plots need: a row once, although several plots draw it."""
     wanted: dict[str, pc.Expression] = {}
-    for plot in run.plots:
+    for plot in run.definition.plots:
         here = pc.field("point").isin([point.name for point in run.select(plot.where)])
         needs: dict[str, pc.Expression] = {}
         if isinstance(plot, Series):
@@ -186,3 +193,72 @@ def _drawn(run: RunFolder) -> dict[str, pa.Table]:
             wanted[name] = wanted[name] | rows if name in wanted else rows
     found = {name: tables.read(run.path / f"{name}.parquet") for name in wanted}
     return {name: table.filter(wanted[name]) for name, table in found.items() if table is not None}
+
+
+SAMPLE_S = 20.0
+"""What making an experiment's sample again may take on one core, by what its runs took: 66 experiments take less than 15 minutes on two."""
+TOLD = ("experiment", "runtime", "target")
+"""Columns that name a run and are no result of it."""
+GONE = ("bw_reaction_s", "t_res_reaction_s")
+"""Metrics of archives that the lab measures no longer: the series `bw_bps` and `t_res_ms` have the reaction to a change."""
+
+
+@dataclass(frozen=True)
+class Archived:
+    """An experiment's archived runs, and the sample that shows whether they hold."""
+
+    definition: Definition
+    summary: Mapping[str, Any]
+    """As a run folder has it, judged by the experiment's file as it is now."""
+    rows: Mapping[tuple[str, int], Mapping[str, Any]]
+    sample: Sequence[Scenario]
+    """One run of each point: of point i the repeat i modulo the repeats, so that every seed has its turn; of points evenly apart where all
+    would take longer than `SAMPLE_S`."""
+
+    def rerun(self, executor: Executor, on_outcome: Callable[[Outcome], None]) -> list[str]:
+        """Run the sample; returns what differs, a line each: none where the archive is what would be run today."""
+        differences: list[str] = []
+
+        def compare(outcome: Outcome) -> None:
+            differences.extend(self._differences(outcome))
+            on_outcome(outcome)
+
+        executor(self.sample, compare)
+        return sorted(differences)
+
+    def _differences(self, outcome: Outcome) -> list[str]:
+        scenario = outcome.scenario
+        where = f"{scenario.point}, run {scenario.repeat}"
+        if outcome.result is None:
+            return [f"{where}: {outcome.error}"]
+        now = tables.archived_row(make_rows(scenario, outcome.result, "", "")["runs"][0])
+        then = self.rows[scenario.point, scenario.repeat]
+        for name, value in then.items():
+            if name not in (*TOLD, *GONE) and value is not None and now.get(name) != value:
+                return [f"{where}: {name} is {now.get(name)}, archived is {value}"]
+        return []
+
+
+def find_archived(data: Path, definition: Definition, runtime: str) -> Archived | None:
+    """The archive's runs of an experiment; None without any. Raises RunFolderError for a damaged or changed archive, and where the
+    experiment's file asks for other or more points, or runs them otherwise now."""
+    run = open_archived(data, definition, runtime)
+    if run is None:
+        return None
+    path = runs_file(data, definition, runtime)
+    problem = numbers_problem(path)
+    if not problem and is_stale(data, definition, run):
+        problem = "the experiment's file runs other points, or runs them otherwise now: run it anew"
+    if problem:
+        raise RunFolderError(f"{path.name}: {problem}")
+    rows = {(row["point"], row["repeat"]): row for row in read_rows(path)}
+    repeats = 1 + max(repeat for _, repeat in rows)
+    selection = Selection(runtime=cast("Runtime", runtime), seed=run.seed, repeats=repeats)
+    places = {point: place for place, point in enumerate(dict.fromkeys(point for point, _ in rows))}
+    scenarios = expand(definition, selection)
+    if any(each.point not in places for each in scenarios):
+        raise RunFolderError(f"{path.name}: the experiment's file has points that were not run: run it anew")
+    sample = [each for each in scenarios if each.repeat == places[each.point] % repeats]
+    took_s = (run.speed.get("wall_s_of_runs") or 0.0) / len(rows) * len(sample)
+    sample = sample[:: max(1, math.ceil(took_s / SAMPLE_S))]
+    return Archived(definition, run.summary, rows, sample)

@@ -23,8 +23,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 from plotnine.exceptions import PlotnineWarning
 
+from fairlane_lab.definition.judging import Bars, Cdf, Heat, Lines, Plot, Series
 from fairlane_lab.definition.names import LIMIT_SERIES, RUNTIMES, TRANSFER_METRICS, Name
-from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Plot, Series
 from fairlane_lab.programs import known_parts
 from fairlane_lab.report import labels
 from fairlane_lab.report.run_folder import Point, RunFolder, open_run, ordered
@@ -82,7 +82,7 @@ def make_plots(folder: Path) -> list[Path]:
     """
     run = open_run(folder)
     written: list[Path] = []
-    for plot in run.plots:
+    for plot in run.definition.plots:
         (folder / "plots").mkdir(exist_ok=True)
         figure = draw(plot, [run], f"{plot.title} · {labels.value_label('runtime', run.runtime)}")
         for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None})):
@@ -469,7 +469,7 @@ def _series(plot: Series, runs: Sequence[RunFolder]) -> p9.ggplot:
     stepped, several_flows = data["metric"].isin(_STEPPED), data["hi"] > data["lo"]
     own, row_in = len(metrics) > 1 or _need_own_scales(data), 3.2 if rows == 1 else 1.75 if rows > 3 else 2.1
     from_s, to_s, warmup_s = plot.from_s or 0.0, plot.to_s or np.inf, runs[0].warmup_s or 0.0
-    changes = [at_s for each in runs[0].definition.get("changes", []) if labels.is_number(at_s := each.get("at_s"))]
+    changes = [at_s for each in runs[0].definition.changes if labels.is_number(at_s := each.get("at_s"))]
     changes = [at_s for at_s in changes if from_s <= at_s <= to_s]
     warmup = [p9.annotate("rect", xmin=from_s, xmax=warmup_s, ymin=0, ymax=np.inf, fill=PALE, alpha=0.25)]
     warmup = warmup if warmup_s > from_s and plot.to_s is None else []

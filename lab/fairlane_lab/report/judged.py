@@ -9,14 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fairlane_lab.definition import load
-from fairlane_lab.definition.claims import Claim, ClaimBound, read_claims
-from fairlane_lab.definition.judging import Expectation
+from fairlane_lab.definition.judging import Claim, ClaimBound, Expectation, read_claims
+from fairlane_lab.definition.loading import load
 from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.report import labels
 from fairlane_lab.report.archive import open_measured
 from fairlane_lab.report.run_folder import Measured
-from fairlane_lab.results.verdicts import margins
+from fairlane_lab.results.verdicts import Verdict, margins
 
 NOT_RUN = "not run"
 STATES = ("not met", NOT_RUN, "too few by design", "undecided", "met")
@@ -31,25 +30,24 @@ class Judged:
     runtime: str
     day: str
     """Of the runs, ISO 8601; empty where it is unknown."""
-    verdict: Mapping[str, Any]
-    """As a summary has it."""
+    verdict: Verdict
     asked: Expectation | None
     """None where the experiment's file does not ask it any more."""
 
     @property
     def text(self) -> str:
         """What is asked."""
-        return self.verdict["text"]
+        return self.verdict.text
 
     @property
     def state(self) -> str:
         """`met`, `not met`, `undecided`, `too few by design` or `no data`."""
-        return self.verdict["state"]
+        return self.verdict.state
 
     @property
     def runs(self) -> int:
         """How many it rests on."""
-        return self.verdict.get("runs", 0)
+        return self.verdict.runs
 
     @property
     def claim(self) -> str:
@@ -64,7 +62,7 @@ class Judged:
     @cached_property
     def bound(self) -> str:
         """`at least 97 %`, `at most 0.9`, `6 to 17 %`."""
-        low, high = self.verdict["min"], self.verdict["max"]
+        low, high = self.verdict.min, self.verdict.max
         texts = [self._text(end) for end in (low, high) if end is not None]
         texts = [text.rstrip("0").rstrip(".") if "." in text else text for text in texts]
         words = "at least " if high is None else "at most " if low is None else ""
@@ -74,36 +72,34 @@ class Judged:
     @property
     def per(self) -> str:
         """`512k-5ms`; empty when it is over everything."""
-        params = self.verdict["per"].items()
+        params = self.verdict.per.items()
         return ", ".join(labels.setting_label(name, value) for name, value in params if name != self._over)
 
     @property
     def at(self) -> str:
         """The picked point's parameter, such as `delay 5 ms`."""
-        params = self.verdict["per"]
+        params = self.verdict.per
         return labels.setting_label(self._over, params[self._over]) if self._over in params else ""
 
     @property
     def value(self) -> str:
         """As a reader sees it, with its unit."""
-        value = self.verdict["value"]
+        value = self.verdict.value
         return "" if value is None else f"{self._text(value)} {self._unit}".strip()
 
     @property
     def interval(self) -> str:
         """95 %, `7.1 to 7.9`, in the unit of the value, or why it has no width; empty without one."""
-        ends = [self.verdict.get("lo"), self.verdict.get("hi")]
-        if self.verdict["value"] is None or None in ends or self.runs < 2:
+        ends = [self.verdict.lo, self.verdict.hi]
+        if self.verdict.value is None or None in ends or self.runs < 2:
             return ""
         low, high = map(self._text, ends)
-        return self.verdict.get("same") or (
-            f"{low} to {high}" if low != high else f"{low}, as far as these digits show"
-        )
+        return self.verdict.same or (f"{low} to {high}" if low != high else f"{low}, as far as these digits show")
 
     @property
     def rank(self) -> tuple[int, float]:
         """What decides a sentence comes first: a bound that is not met, then one without data, then one that is open; the nearest of them."""
-        inside = min(margins(*(self.verdict[name] for name in ("min", "max", "value"))))
+        inside = min(margins(self.verdict.min, self.verdict.max, self.verdict.value))
         return {"not met": 0, "no data": 1, "met": 3}.get(self.state, 2), inside
 
     @property
@@ -112,21 +108,19 @@ class Judged:
 
     @property
     def _relative_to(self) -> Mapping[str, Any]:
-        return self.verdict.get("relative_to") or {}
+        return self.verdict.relative_to
 
     @property
     def _is_quotient(self) -> bool:
-        return bool(self._relative_to) or " / " in self.verdict["metric"]
+        return bool(self._relative_to) or " / " in self.verdict.metric
 
     @property
     def _unit(self) -> str:
-        return "%" if self._is_quotient else labels.name_of(self.verdict["metric"]).unit
+        return "%" if self._is_quotient else labels.name_of(self.verdict.metric).unit
 
     def _text(self, value: Any) -> str:
         """In the metric's unit; a quotient in per cent, as the sentences say it."""
-        return (
-            labels.number(value * 100, 3) if self._is_quotient else labels.format_metric(self.verdict["metric"], value)
-        )
+        return labels.number(value * 100, 3) if self._is_quotient else labels.format_metric(self.verdict.metric, value)
 
 
 def judge(experiment: Measured) -> list[Judged]:
@@ -134,8 +128,8 @@ def judge(experiment: Measured) -> list[Judged]:
     expect = {each.text: each for each in experiment.definition.experiment.expect}
     found: dict[tuple[str, ...], dict[str, Judged]] = {}
     for run in experiment.runs:
-        for verdict in run.summary.get("verdicts", []):
-            one = Judged(run.experiment, run.runtime, run.started[:10], verdict, expect.get(verdict["text"]))
+        for verdict in run.verdicts:
+            one = Judged(run.experiment, run.runtime, run.started[:10], verdict, expect.get(verdict.text))
             found.setdefault((one.text, one.bound, one.per), {})[run.runtime] = one
     return [one for runtimes in found.values() for one in runtimes.values()]
 
@@ -186,9 +180,9 @@ def answer_of(judged: Sequence[Judged]) -> Answer:
         return Answer()
     decides = min(known, key=lambda each: each.rank)
     met = sum(each.state == "met" for each in known)
-    several = len({each.verdict["metric"] for each in known if each.asked}) > 1
+    several = len({each.verdict.metric for each in known if each.asked}) > 1
     parts = (
-        labels.name_of(decides.verdict["metric"]).label if several else "",
+        labels.name_of(decides.verdict.metric).label if several else "",
         decides.bound if len({each.bound for each in known}) > 1 else "",
         decides.per if len({each.per for each in judged}) > 1 else "",
         decides.at,

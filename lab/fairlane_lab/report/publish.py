@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 # pyright: reportUnknownMemberType=false
-"""Pages in Markdown from archived runs: those of docs/results, one a question, the claims of the papers first; and those of one's own run folders."""
+"""Pages in Markdown from archived runs: those of docs/results, one a question, the claims of the papers first; and those of one's own run folders.
+
+An experiment is a section of a page: what it was asked, what came out, and every difference of more than 10 % between paper, sim, kernel
+and Mininet (2 % of a Jain index from the paper's), with its cause as far as notes give it. A note explains a difference when it is `against`
+the same reference, its `where` and `metrics` match, and the difference lies in its `share`. One without a share is a remark and explains nothing.
+"""
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import io
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,16 +24,260 @@ import matplotlib.pyplot as plt
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 
-from fairlane_lab.definition.extend import read_as
+from fairlane_lab.definition.extend import experiment_names, read_as
+from fairlane_lab.definition.judging import Changed, ClaimBound, Note, Plot
 from fairlane_lab.definition.names import RUNTIMES
-from fairlane_lab.definition.strict import Strict
+from fairlane_lab.definition.points import draws_of
+from fairlane_lab.definition.strict import Strict, matches
 from fairlane_lab.paths import RESULTS_DATA
 from fairlane_lab.report import labels
-from fairlane_lab.report.archive import archive_runs, archived_definitions, digest, open_measured
-from fairlane_lab.report.differences import numbers_of_paper
+from fairlane_lab.report.archive import archive_runs, archived_definitions, digest, is_stale, open_measured
 from fairlane_lab.report.figures import draw, draw_ratios, save
-from fairlane_lab.report.judged import STATES, ClaimRow, Sentence, claim_rows, sentences
-from fairlane_lab.report.section import PLOTS, TABLES, Section, changes_csv, one_line, to_csv
+from fairlane_lab.report.judged import STATES, ClaimRow, Judged, Sentence, claim_rows, judge, sentences
+from fairlane_lab.report.run_folder import Measured, Point
+from fairlane_lab.report.tables import Numbers, main_metrics, numbers
+from fairlane_lab.results.statistics import Spread
+
+LIMIT = 0.10
+JAIN_LIMIT = 0.02
+"""Of a Jain index from the paper's: an equal split of what should be shared 1:2 scores 0.92 already."""
+
+
+@dataclass
+class Line:
+    """Differences of one metric in one direction of comparison that have the same explanation."""
+
+    metric: str
+    measured: str
+    """Runtime that was measured."""
+    against: str
+    """`paper`, `sim` or `kernel`."""
+    notes: tuple[str, ...]
+    """Texts of the notes that explain it."""
+    in_spread: bool
+    """No note explains it, but 95 % intervals of the differences hold 0."""
+    compared: int = 0
+    """Points that could be compared."""
+    shares: dict[str, float] = field(default_factory=dict[str, float])
+    """Point → (measured - reference) / |reference|."""
+
+
+def find_differences(experiment: Measured, metrics: Sequence[str]) -> list[Line]:
+    """Lines in the order of the metrics: each runtime against the paper, then runtimes against each other."""
+    lines: dict[tuple[object, ...], Line] = {}
+    compared: Counter[tuple[str, ...]] = Counter()
+    for metric in metrics:
+        for name, points in experiment.points().items():
+            for measured, against, spread, reference in _pairs(experiment, points, metric):
+                compared[metric, measured, against] += 1
+                limit = JAIN_LIMIT if (metric, against) == ("jain", "paper") else LIMIT
+                share = (spread.value - reference.value) / abs(reference.value) if reference.value else 0.0
+                if abs(share) <= limit:
+                    continue
+                fitting = fitting_notes(
+                    experiment.definition.experiment.notes, points[measured], metric, measured, against
+                )
+                notes = tuple(note.text for note in fitting if note.explains(share))
+                apart = spread.minus(reference)
+                line = Line(metric, measured, against, notes, not notes and apart.lo <= 0 <= apart.hi)
+                key = (metric, measured, against, notes, line.in_spread)
+                lines.setdefault(key, line).shares[name] = share
+    for line in lines.values():
+        line.compared = compared[line.metric, line.measured, line.against]
+    return list(lines.values())
+
+
+def fitting_notes(notes: Sequence[Note], point: Point, metric: str, runtime: str, against: str) -> list[Note]:
+    """Notes on a difference of `metric` at a point measured in `runtime` from `against` (`paper`, `sim` or `kernel`), of whatever size."""
+    params = {**point.params, "runtime": runtime}
+    return [
+        note
+        for note in notes
+        if not note.is_remark
+        and note.against == against
+        and (not note.metrics or metric in note.metrics)
+        and matches(note.where, params)
+    ]
+
+
+def _pairs(experiment: Measured, points: dict[str, Point], metric: str) -> Iterator[tuple[str, str, Spread, Spread]]:
+    """(measured in, against, measured, reference) for one point and metric."""
+    spreads = {runtime: spread for runtime, point in points.items() if (spread := point.get(metric))}
+    # Other sources than the paper are other schemes to be compared with, not to be reproduced.
+    paper = experiment.newest.paper_values(next(iter(points.values())), metric).get("")
+    for runtime, spread in spreads.items():
+        if paper is not None:
+            yield runtime, "paper", spread, Spread(paper, paper, paper)
+    for measured, reference in (("kernel", "sim"), ("mininet", "sim"), ("mininet", "kernel")):
+        if measured in spreads and reference in spreads:
+            yield measured, reference, spreads[measured], spreads[reference]
+
+
+def numbers_of_paper(experiment: Measured, metrics: Sequence[str]) -> Iterator[tuple[str, str, str, float, float]]:
+    """Point, metric, runtime, the paper's value, and the measured one, both in the metric's own unit."""
+    for metric in metrics:
+        for name, points in experiment.points().items():
+            for runtime, against, spread, reference in _pairs(experiment, points, metric):
+                if against == "paper":
+                    yield name, metric, runtime, reference.value, spread.value
+
+
+PLOTS = "plots"
+TABLES = "tables"
+
+
+@dataclass(frozen=True)
+class Section(Measured):
+    """What the template of a page gets of an experiment."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its file is one of lab/experiments."""
+        return self.name in experiment_names()
+
+    @property
+    def stale(self) -> list[str]:
+        """Runtimes that were measured before the experiment's file changed; of a file that is not one of lab/experiments it is not known."""
+        known = self.is_known
+        return [run.runtime for run in self.runs if known and is_stale(run.path, self.definition, run)]
+
+    @property
+    def command(self) -> str:
+        """What makes the first of its runs again."""
+        run = self.runs[0]
+        runtime = "" if run.runtime == "sim" else f" --runtime {run.runtime}"
+        seed = "" if run.seed == 1 else f" --seed {run.seed}"
+        file = run.copy_of_file.name if run.copy_of_file and not self.is_known else self.name
+        return f"fairlane lab run {file}{runtime}{seed}"
+
+    @property
+    def drawn(self) -> str:
+        """What differs from run to run."""
+        return draws_of(self.definition.document).text()
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        """The main metrics of the newest run, then what the paper has numbers of."""
+        newest = self.newest
+        there = {metric for run in self.runs for point in run.points for metric in point.metrics}
+        paper = [metric for entry in newest.definition.paper_numbers for metric in entry.values if metric in there]
+        return list(dict.fromkeys([*main_metrics(newest), *paper]))
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """The table of paper and runtimes."""
+        return numbers(self.points(), self.newest, self.metrics, intervals=True)
+
+    @cached_property
+    def pictures(self) -> dict[str, Plot]:
+        """Each plot that has points, by the link to its picture."""
+        plots = [plot for plot in self.newest.definition.plots if any(run.select(plot.where) for run in self.runs)]
+        return {f"{PLOTS}/{self.name}-{plot.name}.svg": plot for plot in plots}
+
+    @cached_property
+    def differences(self) -> list[Line]:
+        """Every difference, and what explains it."""
+        return find_differences(self, self.metrics)
+
+    @property
+    def causes(self) -> list[tuple[str, str]]:
+        """Causes of differences, each with the comparisons that it explains; an empty cause: nothing explains them. What lies within the spread of the repeats is none."""
+        found: dict[str, Counter[str]] = {}
+        for line in self.differences:
+            for cause in () if line.in_spread else line.notes or ("",):
+                found.setdefault(cause, Counter())[_pair(line)] += len(line.shares)
+        return [(cause, ", ".join(f"{pair} ({count})" for pair, count in of.items())) for cause, of in found.items()]
+
+    @property
+    def remarks(self) -> list[str]:
+        """Notes on the experiment that explain no difference."""
+        return [note.text for note in self.definition.experiment.notes if note.is_remark]
+
+    @cached_property
+    def judged(self) -> list[Judged]:
+        """Every bound in every runtime in which it is asked."""
+        return judge(self)
+
+    @cached_property
+    def sentences(self) -> list[Sentence]:
+        """What the experiment asks, a row for each sentence."""
+        return sentences(self.judged)
+
+    @property
+    def whys(self) -> dict[str, list[str]]:
+        """Why sentences are not met, as far as it is known, each reason with its sentences."""
+        found: dict[str, list[str]] = {}
+        for row in self.sentences:
+            if row.why:
+                found.setdefault(row.why, []).append(row.text)
+        return found
+
+    @property
+    def changed(self) -> list[tuple[str, Changed]]:
+        """Every bound of its own that was changed after it was measured, and how."""
+        expect = self.definition.experiment.expect
+        return [(each.text, change) for each in expect if not isinstance(each, ClaimBound) for change in each.changed]
+
+    @cached_property
+    def tables(self) -> dict[str, str]:
+        """All that it has, as CSV: bounds, their changes, numbers, differences; by the file's name."""
+        rows = ((row.point, row.source, row.runs, *row.cells) for row in self.numbers.rows)
+        found = {
+            "bounds": bounds_csv(self.judged),
+            "changes": changes_csv(self.changed) if self.changed else "",
+            "numbers": to_csv(("point", "in", "n", *self.numbers.heads), rows),
+            "differences": _differences_csv(self.differences) if self.differences else "",
+        }
+        return {f"{TABLES}/{self.name}.{kind}.csv": text for kind, text in found.items() if text}
+
+
+def bounds_csv(judged: Iterable[Judged]) -> str:
+    """A row for each bound in each runtime."""
+    head = ("sentence", "claim", "for", "bound", "runtime", "measured", "95 % interval", "n", "verdict", "runs that would decide")  # fmt: skip
+    lines = [
+        (each.text, each.claim, ", ".join(filter(None, (each.per, each.at))), each.bound, each.runtime, each.value,
+         each.interval, each.runs, "not judged" if each.state == "no data" else each.state,
+         each.verdict.runs_needed or "")
+        for each in judged
+    ]  # fmt: skip
+    return to_csv(head, lines)
+
+
+def changes_csv(changed: Iterable[tuple[str, Changed]]) -> str:
+    """A row for each change of a bound."""
+    head = ("bound of", "day", "from", "to", "why")
+    return to_csv(head, ((of, each.day, each.before, each.after, one_line(each.why)) for of, each in changed))
+
+
+def _differences_csv(differences: Iterable[Line]) -> str:
+    head = ("metric", "in", "differs from", "points that differ", "points compared", "smallest", "largest", "cause")
+    lines = [
+        (labels.name_of(line.metric).label, *_pair(line).split(" against "), len(line.shares), line.compared,
+         *(f"{end(line.shares.values()):+.1%}" for end in (min, max)),
+         one_line(" ".join(line.notes)) or ("spread of the repeats" if line.in_spread else "not explained"))
+        for line in differences
+    ]  # fmt: skip
+    return to_csv(head, lines)
+
+
+def _pair(line: Line) -> str:
+    against = "the paper" if line.against == "paper" else labels.value_label("runtime", line.against)
+    return f"{labels.value_label('runtime', line.measured)} against {against}"
+
+
+def to_csv(head: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
+    """A table as the text of its file."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def one_line(text: object) -> str:
+    """A text without line breaks."""
+    return " ".join(str(text).split())
+
 
 DATA = RESULTS_DATA.name
 QUESTIONS = "pages.toml"
@@ -264,14 +515,9 @@ def _render(template: str, **values: Any) -> str:
         keep_trailing_newline=True,
         undefined=StrictUndefined,
     )
-    environment.filters.update({"runtime": _runtime, "cell": _cell, "words": one_line})
+    environment.filters.update({"runtime": partial(labels.value_label, "runtime"), "cell": _cell, "words": one_line})
     text = environment.get_template(template).render(runtimes=RUNTIMES, rows_shown=ROWS_SHOWN, **values)
     return re.sub(r"\n{3,}", "\n\n", text)
-
-
-def _runtime(name: str) -> str:
-    """As a reader sees it."""
-    return labels.value_label("runtime", name)
 
 
 def _cell(text: object) -> str:

@@ -6,42 +6,54 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pydantic import TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from fairlane_lab.definition.extend import Source, experiment_names
-from fairlane_lab.definition.judging import PaperNumbers
+from fairlane_lab.definition.judging import PaperNumbers, Plot, Series
 from fairlane_lab.definition.loading import Definition, load, make_definition
-from fairlane_lab.definition.plots import Plot, Series
-from fairlane_lab.definition.strict import Where, matches
+from fairlane_lab.definition.strict import Runtime, Where, matches
 from fairlane_lab.paths import results_root
-from fairlane_lab.problems import RunFolderError
-from fairlane_lab.results.folder import read_lines
+from fairlane_lab.problems import RunFolderError, pydantic_problems
+from fairlane_lab.results.folder import SUMMARY, read_document, read_lines
 from fairlane_lab.results.statistics import Spread
-from fairlane_lab.results.store import EVENTS
-from fairlane_lab.results.summary_file import read_summary
+from fairlane_lab.results.tables import EVENTS
+from fairlane_lab.results.verdicts import Verdict
 
-_PLOTS, _PAPER = TypeAdapter(list[Plot]), TypeAdapter(list[PaperNumbers])
+Plain = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Point:
+class _Part(BaseModel):
+    """Of a summary, which may say more than is looked at."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Point(_Part):
     """One cell of an experiment: its parameters and its metrics over the repeats."""
 
-    name: str
-    params: Mapping[str, Any]
-    metrics: Mapping[str, Spread]
+    name: str = Field(alias="point")
+    params: Plain
+    values: dict[str, FiniteFloat] = Field(alias="metrics")
+    """With the bounds of each middle, `METRIC_lo` and `METRIC_hi`."""
+    ranges: dict[str, tuple[FiniteFloat, FiniteFloat]] = Field(default_factory=dict)
+    runs: int = 1
 
-    @property
-    def runs(self) -> int:
-        """How many it has."""
-        return max((spread.runs for spread in self.metrics.values()), default=0)
+    @cached_property
+    def metrics(self) -> dict[str, Spread]:
+        """The spread of each."""
+        found: dict[str, Spread] = {}
+        for name, value in self.values.items():
+            if not name.endswith(("_lo", "_hi")):
+                low, high = self.values.get(f"{name}_lo", value), self.values.get(f"{name}_hi", value)
+                found[name] = Spread(value, low, high, *self.ranges.get(name, (math.nan, math.nan)), self.runs)
+        return found
 
     def get(self, metric: str) -> Spread | None:
         """The spread of a metric or of a quotient `a / b` (b may be a parameter); None where it was not measured."""
@@ -52,28 +64,53 @@ class Point:
             if left is None or not isinstance(by, int | float) or by == 0:
                 return None
             return left.scaled(1 / by) if right is None else left.over(right)
-        found = self.metrics.get(metric)
-        return found if found is not None and math.isfinite(found.value) else None
+        return self.metrics.get(metric)
 
 
-@dataclass(frozen=True)
-class RunFolder:
+class _Flow(_Part):
+    name: str = ""
+    group: str = ""
+
+
+class _Definition(_Part):
+    """The experiment's file as it was: what the report looks at."""
+
+    title: str = ""
+    statistic: str = "median"
+    main_metrics: list[str] = Field(default_factory=list[str])
+    flows: list[_Flow] = Field(default_factory=list[_Flow])
+    plots: list[Plot] = Field(default_factory=list[Plot])
+    paper_numbers: list[PaperNumbers] = Field(default_factory=list[PaperNumbers])
+    changes: list[Plain] = Field(default_factory=list[Plain])
+    run: Plain = Field(default_factory=dict)
+    sim: Plain = Field(default_factory=dict)
+    kernel: Plain = Field(default_factory=dict)
+    mininet: Plain = Field(default_factory=dict)
+    quick: Plain = Field(default_factory=dict)
+
+
+class RunFolder(_Part):
     """One run folder with its `summary.json` read; tables are read when they are first asked for."""
 
     path: Path
-    summary: Mapping[str, Any]
     prefix: str = ""
     """Of its tables' files, where several runs are in one folder: an archive."""
-
-    @property
-    def experiment(self) -> str:
-        """Name of the experiment."""
-        return str(self.summary["experiment"])
-
-    @property
-    def runtime(self) -> str:
-        """`sim` or `mininet`."""
-        return str(self.summary["runtime"])
+    summary: Plain
+    """All of it, as it is."""
+    experiment: str
+    runtime: Runtime
+    definition: _Definition
+    points: list[Point]
+    """In the order of the definition."""
+    verdicts: list[Verdict] = Field(default_factory=list[Verdict])
+    seed: int = 1
+    quick: bool = False
+    complete: bool = True
+    """Whether every run that was asked for is in the folder."""
+    metadata: Plain = Field(default_factory=dict)
+    """Git, kernel, versions, machine."""
+    about: Plain = Field(default_factory=dict)
+    speed: Plain = Field(default_factory=dict)
 
     @property
     def count_text(self) -> str:
@@ -84,8 +121,7 @@ class RunFolder:
     @property
     def minutes(self) -> str:
         """What its runs took together; `-` where it is not known."""
-        wall_s = self.summary.get("speed", {}).get("wall_s_of_runs")
-        return f"{wall_s / 60:.1f}" if wall_s else "-"
+        return minutes(self.summary)
 
     @property
     def started(self) -> str:
@@ -93,72 +129,37 @@ class RunFolder:
         return str(self.metadata.get("started", ""))
 
     @property
-    def metadata(self) -> Mapping[str, Any]:
-        """Git, kernel, versions, machine."""
-        return self.summary.get("metadata", {})
-
-    @property
-    def copy(self) -> Path | None:
+    def copy_of_file(self) -> Path | None:
         """Its copy of the experiment's file; None where it has none."""
         return copy_of(self.path, self.prefix, self.metadata)
 
     @property
     def kernel(self) -> str:
         """The kernel whose TCP the hosts had: the machine's, or the one in virtual time; the simulator has none of its own and shows the machine's."""
-        linux = self.summary.get("about", {}).get("linux", {})
+        linux = self.about.get("linux", {})
         one = linux.get("various", [linux])[0]  # of several points: their flows differ, not their kernel
         return str(one.get("package") or self.metadata.get("kernel", ""))
 
     @property
-    def complete(self) -> bool:
-        """Whether every run that was asked for is in the folder."""
-        return bool(self.summary.get("complete", True))
-
-    @property
     def warmup_s(self) -> float | None:
         """Seconds that are not counted; None when it differs from point to point."""
-        layers = [self.definition.get("run", {}), self.definition.get(self.runtime, {})]
-        layers += [self.definition.get("quick", {})] if self.summary.get("quick") else []
+        layers = [self.definition.run, getattr(self.definition, self.runtime)]
+        layers += [self.definition.quick] if self.quick else []
         given = [value for layer in layers if (value := layer.get("warmup_s")) is not None]
         return float(given[-1]) if given and isinstance(given[-1], int | float) else None
-
-    @property
-    def definition(self) -> Mapping[str, Any]:
-        """The experiment file as it was when this was run."""
-        return self.summary["definition"]
-
-    @cached_property
-    def plots(self) -> list[Plot]:
-        """What to draw."""
-        return _PLOTS.validate_python(self.definition.get("plots") or [])
-
-    @cached_property
-    def paper(self) -> list[PaperNumbers]:
-        """The paper's numbers."""
-        return _PAPER.validate_python(self.definition.get("paper_numbers") or [])
-
-    @property
-    def main_metrics(self) -> list[str]:
-        """The columns that the experiment asks for; empty when it leaves the choice."""
-        return [str(metric) for metric in self.definition.get("main_metrics") or ()]
 
     @cached_property
     def groups(self) -> list[str]:
         """Groups of flows, in the definition's order."""
-        named = [str(flow.get("group") or flow["name"]) for flow in self.definition.get("flows", [])]
+        named = [flow.group or flow.name for flow in self.definition.flows]
         measured = [str(group) for group in self.flows["group"]] if "group" in self.flows else []
         there = set(measured) or set(named)
         return [group for group in dict.fromkeys([*named, *measured]) if group in there]
 
     @cached_property
-    def points(self) -> list[Point]:
-        """All points in the order of the definition."""
-        return [_point(entry) for entry in self.summary["points"]]
-
-    @cached_property
     def table(self) -> pd.DataFrame:
         """One row a point: its parameters, each metric over the repeats, and the bounds of its middle, `METRIC_lo` and `METRIC_hi`."""
-        return pd.DataFrame([{**entry["params"], **entry["metrics"]} for entry in self.summary["points"]])
+        return pd.DataFrame([{**point.params, **point.values} for point in self.points])
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -183,7 +184,7 @@ class RunFolder:
     @cached_property
     def series(self) -> pd.DataFrame:
         """One row a sample in the order of time, of the repeats that are drawn; without rows when no series were asked for."""
-        drawn = {0, *(plot.repeat for plot in self.plots if isinstance(plot, Series))}
+        drawn = {0, *(plot.repeat for plot in self.definition.plots if isinstance(plot, Series))}
         table = self._table("series", [("repeat", "in", drawn)])
         return table.sort_values("t_s", kind="stable", ignore_index=True) if len(table) else table
 
@@ -195,7 +196,7 @@ class RunFolder:
         """Source → the paper's value of a metric for a point; the source is empty for the experiment's own paper."""
         return {
             entry.source: value
-            for entry in self.paper
+            for entry in self.definition.paper_numbers
             if matches(entry.where, {**point.params, "runtime": self.runtime})
             and (value := entry.values.get(metric)) is not None
         }
@@ -207,19 +208,22 @@ class RunFolder:
 
 def open_run(folder: Path) -> RunFolder:
     """Open a run folder. Raises RunFolderError when there is no readable summary, or none of an experiment of the lab."""
-    return RunFolder(folder, read_summary(folder))
+    return run_of(folder, read_document(folder, SUMMARY))
 
 
-def _point(entry: Mapping[str, Any]) -> Point:
-    values: Mapping[str, float] = entry["metrics"]
-    ranges: Mapping[str, Sequence[float]] = entry.get("ranges", {})
-    metrics: dict[str, Spread] = {}
-    for name, value in values.items():
-        if not name.endswith(("_lo", "_hi")):
-            low, high = values.get(f"{name}_lo", value), values.get(f"{name}_hi", value)
-            least, most = ranges.get(name, (math.nan, math.nan))
-            metrics[name] = Spread(value, low, high, least, most, entry.get("runs", 1))
-    return Point(entry["point"], entry["params"], metrics)
+def run_of(folder: Path, summary: Mapping[str, Any], prefix: str = "") -> RunFolder:
+    """The run of a summary; `prefix` as of `RunFolder`. Raises RunFolderError for one that is of no experiment of the lab."""
+    try:
+        return RunFolder.model_validate({**summary, "path": folder, "prefix": prefix, "summary": dict(summary)})
+    except ValidationError as error:
+        problems = "; ".join(map(str, pydantic_problems(error, RunFolder)[:8]))
+        raise RunFolderError(f"{folder / SUMMARY}: not of `fairlane lab run`: {problems}") from None
+
+
+def minutes(summary: Mapping[str, Any]) -> str:
+    """What the runs of a summary took together; `-` where it is not known."""
+    wall_s = summary.get("speed", {}).get("wall_s_of_runs")
+    return f"{wall_s / 60:.1f}" if wall_s else "-"
 
 
 @dataclass(frozen=True)

@@ -100,12 +100,12 @@ def _cell(spread: Spread | None, metric: str, name: Name, interval: bool) -> str
 
 def main_metrics(run: RunFolder) -> list[str]:
     """The experiment's main metrics that were measured, at most seven; a choice of five where the file names none."""
-    asked = list(run.main_metrics)
+    asked = list(run.definition.main_metrics)
     if not asked:
         groups = run.groups if 2 <= len(run.groups) <= 3 else []
         asked = [*(f"goodput_bps[{group}]" for group in groups), "utilisation", "fairness", "jain"]
     there = [metric for metric in asked if any(point.get(metric) for point in run.points)]
-    return there[: MAX_NAMED_COLUMNS if run.main_metrics else MAX_COLUMNS]
+    return there[: MAX_NAMED_COLUMNS if run.definition.main_metrics else MAX_COLUMNS]
 
 
 def result_table(runs: Sequence[RunFolder]) -> Table:
@@ -121,9 +121,9 @@ def result_table(runs: Sequence[RunFolder]) -> Table:
     shown = numbers(points, first, main_metrics(first), intervals=False)
     counts = sorted({point.runs for run in runs for point in run.points})
     count = "..".join(map(str, ordered(counts[:1] + counts[-1:])))
-    middle = "one run each" if counts == [1] else f"{first.definition.get('statistic', 'median')}s of {count} runs"
+    middle = "one run each" if counts == [1] else f"{first.definition.statistic}s of {count} runs"
     table = Table(
-        title=f"{first.definition.get('title', first.experiment)} ({', '.join(named)}; {middle})",
+        title=f"{first.definition.title or first.experiment} ({', '.join(named)}; {middle})",
         title_justify="left",
         box=box.SIMPLE_HEAD,
         padding=(0, 0, 0, int(len(shown.metrics) < MAX_NAMED_COLUMNS)),
@@ -173,7 +173,7 @@ def _names(runs: Sequence[RunFolder]) -> Sequence[str]:
     kinds = [
         [labels.value_label("runtime", run.runtime) for run in runs],
         [run.experiment for run in runs],
-        [f"seed {run.summary.get('seed')}" for run in runs],
+        [f"seed {run.seed}" for run in runs],
         [str(run.metadata.get("git", "")) for run in runs],
         [str(run.path) for run in runs],
     ]

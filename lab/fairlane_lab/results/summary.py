@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fairlane_lab.definition.draws import draws_of
 from fairlane_lab.definition.judging import Relative
 from fairlane_lab.definition.loading import Definition
 from fairlane_lab.definition.names import PARAMETERS
+from fairlane_lab.definition.points import draws_of
 from fairlane_lab.results import tables
-from fairlane_lab.results.metrics import Row
-from fairlane_lab.results.rows import KEY, TEXTS, merged_about, param_value
+from fairlane_lab.results.rows import KEY, TEXTS, Row, merged_about, param_value
 from fairlane_lab.results.statistics import Spread, Statistic, aggregate_all, aggregate_ratio
 from fairlane_lab.results.verdicts import PointRuns, judge, paired
 

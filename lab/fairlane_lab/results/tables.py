@@ -1,11 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportMissingTypeStubs=false, reportUnknownParameterType=false, reportMissingTypeArgument=false
-"""Parquet tables of a run folder: a column has the same type in every experiment, files are written whole, the same rows give the same bytes."""
+"""Parquet tables of a run folder: a column has the same type in every experiment, files are written whole, the same rows give the same bytes.
+And results as they come in (`Store`): each batch a folder of such files that appears whole, merged into the run folder's tables at the end.
+
+    parts/00003/{runs,flows,…}.parquet   finished runs, in the order in which they finished
+    runs.parquet, flows.parquet, …       after `merge`: all runs, sorted; the parts are gone
+
+Whatever interrupts it, every batch that was written is there, and a run counts as done when it is in `runs`.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,10 +25,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fairlane_lab.definition.names import PARAMETERS, column_kind
-from fairlane_lab.known import finite_or_none
-from fairlane_lab.results.folder import write_whole
-from fairlane_lab.results.metrics import Row
-from fairlane_lab.results.rows import KEY, TABLES
+from fairlane_lab.measures import finite_or_none
+from fairlane_lab.results.folder import read_lines, write_whole
+from fairlane_lab.results.rows import KEY, TABLES, Row, RunRows, natural
 from fairlane_lab.run_result import RunError
 
 DETERMINISTIC = tuple(name for name in TABLES if name != "timing")
@@ -126,7 +135,7 @@ def keys_of(path: Path) -> set[RunKey]:
     return set(zip(table["point"].to_pylist(), table["repeat"].to_pylist(), strict=True))
 
 
-def merge(name: str, sources: Iterable[tuple[Path, set[RunKey]]], points: Sequence[str], out: Path) -> None:
+def merge_files(name: str, sources: Iterable[tuple[Path, set[RunKey]]], points: Sequence[str], out: Path) -> None:
     """Write the wanted runs of several files as one file, sorted by point and repeat. The bytes depend on the rows alone.
 
     Columns: the key, parameters in the lab's order, then the rest: sorted by name in `runs`, in their own order elsewhere.
@@ -152,3 +161,76 @@ def write_lines(path: Path, rows: Iterable[Row]) -> None:
     """Write a JSON-lines file whole or not at all."""
     text = "".join(json.dumps(row, default=str) + "\n" for row in rows)
     write_whole(path, lambda draft: draft.write_text(text))
+
+
+BATCH_RUNS = 256
+BATCH_S = 5.0
+EVENTS = "events.jsonl"
+
+
+class Store:
+    """The results of one folder. One process writes at a time."""
+
+    def __init__(self, folder: Path, points: Sequence[str] = ()) -> None:
+        """`points`: the order in which points are sorted; others come after them."""
+        self.folder = folder
+        self._points = list(points)
+        self._waiting: list[RunRows] = []
+        self._flushed_s = time.monotonic()
+        self._parts = folder / "parts"
+
+    def add(self, rows: RunRows) -> None:
+        """Take a finished run; written with the next batch."""
+        self._waiting.append(rows)
+        if len(self._waiting) >= BATCH_RUNS or time.monotonic() - self._flushed_s > BATCH_S:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what waits, as one batch that appears whole."""
+        self._flushed_s = time.monotonic()
+        if not self._waiting:
+            return
+        number = 1 + max((int(part.name) for part in self._folders()[1:]), default=0)
+        draft = self._parts / f".{number:05d}-{os.getpid()}"
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True)
+        try:
+            for name in TABLES:
+                if rows := [row for run in self._waiting for row in run[name]]:
+                    write(draft / f"{name}.parquet", to_table(name, rows))
+            write_lines(draft / EVENTS, (event for run in self._waiting for event in run["events"]))
+            draft.replace(self._parts / f"{number:05d}")
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        self._waiting = []
+
+    def finished_runs(self) -> set[RunKey]:
+        """(point, repeat) of every run that is on the disk. Raises RunError where a file is damaged."""
+        return {key for folder in self._folders() for key in keys_of(folder / "runs.parquet")}
+
+    def merge(self) -> None:
+        """Write what waits, and make one sorted table of each kind from all that there is, each run once. Raises RunError, OSError."""
+        self.flush()
+        seen: set[RunKey] = set()
+        sources: dict[Path, set[RunKey]] = {}
+        for folder in self._folders():
+            sources[folder] = keys_of(folder / "runs.parquet") - seen
+            seen |= sources[folder]
+        points = list(dict.fromkeys([*self._points, *sorted({point for point, _ in seen}, key=natural)]))
+        place = {point: number for number, point in enumerate(points)}
+        events = [
+            event
+            for folder, wanted in sources.items()
+            for event in read_lines(folder / EVENTS)
+            if (event["point"], event["repeat"]) in wanted
+        ]
+        write_lines(self.folder / EVENTS, sorted(events, key=lambda event: (place[event["point"]], event["repeat"])))
+        for name in sorted(TABLES, key="runs".__eq__):  # runs last: it says what is done
+            file = f"{name}.parquet"
+            merge_files(name, [(folder / file, keys) for folder, keys in sources.items()], points, self.folder / file)
+        shutil.rmtree(self._parts, ignore_errors=True)
+
+    def _folders(self) -> list[Path]:
+        """The run folder, then its parts."""
+        parts = self._parts.iterdir() if self._parts.is_dir() else ()
+        return [self.folder, *sorted(part for part in parts if part.name.isdigit())]

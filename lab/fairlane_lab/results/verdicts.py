@@ -16,12 +16,14 @@ from operator import itemgetter
 from statistics import NormalDist, fmean
 from typing import Any, Literal
 
-from fairlane_lab.definition.judging import Expectation, Relative
-from fairlane_lab.definition.metric import parse_metric, range_of
+from pydantic import FiniteFloat
+from pydantic.dataclasses import dataclass as checked_dataclass
+
+from fairlane_lab.definition.judging import Expectation, Relative, parse_metric, range_of
 from fairlane_lab.definition.names import SENDER_PARAMETERS, SWITCH_PARAMETERS, column_kind
 from fairlane_lab.definition.strict import holds, matches
-from fairlane_lab.known import finite_or_none
-from fairlane_lab.results.metrics import Row
+from fairlane_lab.measures import finite_or_none
+from fairlane_lab.results.rows import Row
 from fairlane_lab.results.statistics import (
     LEAST_RUNS,
     LEVEL,
@@ -51,28 +53,28 @@ class PointRuns:
     rows: Sequence[Row]
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True)
 class Verdict:
     """One bound and what was measured."""
 
     text: str
     metric: str
-    min: float | None
-    max: float | None
+    min: FiniteFloat | None
+    max: FiniteFloat | None
     relative_to: dict[str, Any]
     """What the value is divided by, when it is: the same metric at the point with these values."""
     per: dict[str, Any]
     """The parameters for which it is, such as `{"case": "2M-2ms"}`."""
     points: list[str]
     """What it rests on; with `over`, the picked point."""
-    value: float | None
+    value: FiniteFloat | None
     """The worst of `points` (farthest outside, or nearest to a bound); None when nothing was measured or nothing qualified."""
     within: bool | None
     """Whether `value` is within the bound; None when there is no run to judge by."""
     state: State = "no data"
     """What the runs show."""
-    lo: float | None = None
-    hi: float | None = None
+    lo: FiniteFloat | None = None
+    hi: FiniteFloat | None = None
     """95 % interval of `value`; None where there is none, or its end is not known."""
     runs: int = 0
     runs_needed: int | None = None

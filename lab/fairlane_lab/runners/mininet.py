@@ -25,11 +25,9 @@ from fairlane_topology.network import NetworkOptions
 
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.scenario import Scenario
-from fairlane_lab.testbed.bed import Bed, Running
-from fairlane_lab.testbed.changes import Changes
-from fairlane_lab.testbed.claims import claimed_instances
+from fairlane_lab.testbed.bed import Bed, Changes, Running
 from fairlane_lab.testbed.collect import VoidError, collect
-from fairlane_lab.testbed.grouping import Group, groups_of, next_batch, split
+from fairlane_lab.testbed.grouping import Group, claimed_instances, groups_of, next_batch, split
 from fairlane_lab.testbed.port_watch import PortWatch, WatchLoop
 
 INSTANCE_MAX = 99
@@ -199,7 +197,7 @@ class _Batch:
         scenario = job.scenario
         try:
             running = bed.begin(scenario, self.raw / f"{job.order:04d}-{job.attempts}", wait_s)
-            changes = Changes(bed, scenario, running.zero_ns)
+            changes = Changes(bed.network, scenario, running.zero_ns)
         except (RunError, HostsError, FairlaneError) as error:
             self._failed(group, bed, error)
             return None

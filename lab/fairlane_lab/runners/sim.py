@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import tempfile
 import time
 from collections.abc import Coroutine, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from fairlane_controller.errors import FairlaneError
@@ -14,11 +17,10 @@ from fairlane_controller.errors import FairlaneError
 from fairlane_lab.run_result import AFTER_SPIKE_S, RunError, RunResult
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.config import resolve
-from fairlane_lab.sim.kernel import Machine
-from fairlane_lab.sim.measure import MemoryLog, Snapshot, snapshot
+from fairlane_lab.sim.kernel import Machine, make_machine
 from fairlane_lab.sim.result import Observed, run_result
-from fairlane_lab.sim.steady import marks_s
-from fairlane_lab.sim.world import SimWorld
+from fairlane_lab.sim.sharing import marks_s
+from fairlane_lab.sim.world import MemoryLog, SimWorld, Snapshot, snapshot
 
 SAMPLE_S = 0.02
 """Cwnd and queue are sampled at least this often, so that their means are good."""
@@ -52,6 +54,19 @@ def run(scenario: Scenario, machine: Machine | None = None) -> RunResult:
         world.close()
     result.wall_s = time.perf_counter() - started
     return result
+
+
+def run_kernel(scenario: Scenario) -> RunResult:
+    """One run on Linux's TCP in virtual time, as `run`. The result depends on the scenario and the kernel's file alone, but for `wall_s`."""
+    cores = os.sched_getaffinity(0)  # the simulation shares a core with the machine
+    try:
+        with tempfile.TemporaryDirectory(prefix="fairlane-kernel-") as folder:
+            machine = make_machine(Path(folder))
+            result = run(scenario, machine)
+            machine.check_programs()
+            return result
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 async def _observe(world: SimWorld) -> Observed:

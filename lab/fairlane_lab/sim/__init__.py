@@ -5,8 +5,7 @@
 |-----------|--------------------------------------------------------------------------------------------------|
 | `loop`    | an asyncio event loop whose clock is the simulation: to wait is to simulate                       |
 | `client`  | a `SwitchClient` whose switch is in the simulation                                                |
-| `config`  | a `Scenario` as the simulator's configuration (`senders`: of TCP, `kernel`: of real hosts)         |
+| `config`  | a `Scenario` as the simulator's configuration (`kernel`: that of real hosts)                       |
 | `world`   | one simulation with its loop and its switches, set up and controlled by the controller's own code |
-| `measure` | all counters at one instant                                                                       |
-| `result`  | counters and samples as a `Recording` (`steady`, `sharing`: what is computed of it)               |
+| `result`  | counters and samples as a `Recording` (`sharing`: what is computed of it)                         |
 """

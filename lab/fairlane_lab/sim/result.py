@@ -14,15 +14,12 @@ from fairlane_hosts.simulator import congestion_control
 from fairlane_hosts.variants import find_variant
 from fairlane_topology.topology import PortKey
 
-from fairlane_lab.host_counters import counters_of
-from fairlane_lab.recording import NOTHING, FlowRecord, PortRecord, Recording, Samples, make_result, make_transfer
+from fairlane_lab.measures import NOTHING, Samples
+from fairlane_lab.recording import FlowRecord, PortRecord, Recording, counters_of, make_result, make_transfer
 from fairlane_lab.run_result import RunError, RunResult, Transfer
-from fairlane_lab.sim.config import SimFlow, rate_steps
-from fairlane_lab.sim.measure import Snapshot
-from fairlane_lab.sim.senders import tcp_object
-from fairlane_lab.sim.sharing import sharing
-from fairlane_lab.sim.steady import steady_s
-from fairlane_lab.sim.world import SimWorld
+from fairlane_lab.sim.config import SimFlow, rate_steps, tcp_object
+from fairlane_lab.sim.sharing import sharing, steady_s
+from fairlane_lab.sim.world import SimWorld, Snapshot
 
 INFINITE_SSTHRESH = 2**31 - 1
 """Linux's TCP_INFINITE_SSTHRESH: no threshold yet, and nothing to draw."""

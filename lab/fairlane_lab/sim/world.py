@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One simulation with its event loop and its switches, set up through P4Runtime by the controller's own code."""
+"""One simulation with its event loop and its switches, set up through P4Runtime by the controller's own code; and what a run is read at:
+counters at both ends of the measured window, and the controller's events.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,7 +24,7 @@ from fairlane_topology import topology as fl_topology
 from fairlane_topology.topology import PortKey, managed_ports
 
 from fairlane_lab.programs import find_part
-from fairlane_lab.programs.part import LOOK_PERIOD_S
+from fairlane_lab.programs.part import LOOK_PERIOD_S, program_drops
 from fairlane_lab.recording import CARRIED_STEP_S
 from fairlane_lab.run_result import RunError
 from fairlane_lab.sim.client import SimClient, SimSwitch
@@ -182,3 +185,42 @@ def run_state_of(topology: fl_topology.Topology, managed: Sequence[PortKey], pro
         routes = tuple(RouteState(prefix=one.prefix, port=one.port, mac=one.mac) for one in topology.routes(name))
         switches.append(SwitchState(name=name, grpc=GRPC, ports=ports, routes=routes))
     return RunState(name="sim", target="sim", program=program, switches=tuple(switches))
+
+
+class MemoryLog(EventLog):
+    """The controller's event log, kept in memory with `t_s` of the running loop instead of wall-clock times."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.events: list[dict[str, Any]] = []
+
+    def write(self, event: str, **fields: Any) -> None:
+        """One event."""
+        t_s = round(asyncio.get_running_loop().time(), 9)
+        self.events.append({"t_s": t_s, "event": event, **fields})
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All counters at one instant."""
+
+    t_s: float
+    flows: dict[str, dict[str, Any]]
+    ports: dict[PortKey, dict[str, Any]]
+    "Of the managed ones `drops` are those refused by the program, and by the queue behind."
+    of_program: dict[str, Any]
+    "What the program reads of each switch beside that."
+
+
+async def snapshot(world: SimWorld) -> Snapshot:
+    """Read everything; takes no virtual time."""
+    flows = {row["flow"]: row for row in json.loads(world.simulation.flows())}
+    ports = {(row["switch"], row["port"]): row for row in json.loads(world.simulation.ports())}
+    of_program: dict[str, Any] = {}
+    for switch in world.managed_switches():
+        numbers = [port for name, port in world.config.managed if name == switch]
+        async with world.client(world.endpoint(switch)) as client:
+            for port, refused in (await program_drops(client, world.part, numbers)).items():
+                ports[switch, port]["drops"] = refused + sum(ports[switch, port]["drops"].values())
+            of_program[switch] = await world.part.read(client, world.config.managed, world.plans)
+    return Snapshot(world.loop.time(), flows, ports, of_program)

@@ -2,41 +2,74 @@
 """What is to be run and where its results go; the one way in which it is run.
 
 campaign.json in the folder says what the folder is of: definition, runtime, target, seed, and hashes of all files that decide
-a run's bytes (`fairlane_lab.inputs`), which the folder has too, and repeat.sh makes its runs again from these. A campaign that finds a folder of the same goes on where it
+a run's bytes (`fairlane_lab.inputs`), which the folder has too, and repeat.sh makes its runs again from these, wherever the folder lies. A campaign that finds a folder of the same goes on where it
 stopped: runs that are there are not made again. A folder of anything else is refused.
 """
 
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairlane_lab.definition import Definition, Selection, expand
+from fairlane_lab.definition.expansion import Selection, expand
+from fairlane_lab.definition.loading import Definition
 from fairlane_lab.definition.points import make_points
 from fairlane_lab.inputs import COPIES, Input, build_hashes, campaign_inputs, copy_inputs, digest_once, stamp
 from fairlane_lab.problems import RunFolderError
-from fairlane_lab.results.folder import publish, write_json, write_whole
-from fairlane_lab.results.metadata import metadata
+from fairlane_lab.results.folder import metadata, publish, read_document, write_json, write_whole
 from fairlane_lab.results.rows import make_rows
-from fairlane_lab.results.store import Store
 from fairlane_lab.results.summary import summarise
-from fairlane_lab.results.summary_file import read_document
+from fairlane_lab.results.tables import DETERMINISTIC, EVENTS, Store
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
-from fairlane_lab.sweep.repeat import SCRIPT, repeat_script
-from fairlane_lab.sweep.runners import Executor, Failure, Outcome
+from fairlane_lab.sweep.runners import Executor, Outcome
+
+SCRIPT = "repeat.sh"
+_SCRIPT = """\
+#!/bin/sh
+# Makes the runs of this folder again, into again/. Needs fairlane {git}, set up as its README says.
+set -e
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$here/{folder}"
+{commands}
+"""
+_COMPARE = """\
+for file in {files}; do
+    [ ! -e "$here/$file" ] || cmp "$here/$file" "$here/again/$file"
+done
+echo "the same bytes: {files}"
+"""
+
+
+def repeat_script(campaign: Mapping[str, Any], git: str) -> str:
+    """The text for a folder with this campaign.json, made by that commit of fairlane. In real time numbers differ: there it compares nothing."""
+    commands = "\n".join(_command(campaign, selection) for selection in campaign["selections"])
+    text = _SCRIPT.format(git=git, folder=Path(campaign["file"]).parent, commands=commands)
+    files = " ".join([*(f"{name}.parquet" for name in DETERMINISTIC), EVENTS])
+    return text if campaign["runtime"] == "mininet" else text + _COMPARE.format(files=files)
+
+
+def _command(campaign: Mapping[str, Any], selection: Mapping[str, Any]) -> str:
+    """The command that made these runs, of the copied experiment."""
+    words = ["sudo"] if campaign["runtime"] == "mininet" else []
+    words += ["fairlane", "lab", "run", Path(campaign["file"]).name, "--folder", "$here/again", "--no-plots"]
+    words += ["--runtime", campaign["runtime"], "--target", campaign["target"], "--seed", str(campaign["seed"])]
+    words += ["--quick"] if campaign["quick"] else []
+    words += ["--repeats", str(selection["repeats"])] if selection["repeats"] else []
+    for param, values in selection["values"].items():
+        listed = ",".join(each if isinstance(each, str) else json.dumps(each) for each in values)
+        words += ["--set", f"{param}={listed}"]
+    return " ".join(f'"{word}"' if word.startswith("$here") else shlex.quote(word) for word in words)
+
 
 CAMPAIGN = "campaign.json"
 _SHARED = ("duration_s", "warmup_s")
 """Values that all runs of a folder have alike."""
-
-
-class CampaignError(RunFolderError):
-    """A folder that cannot be gone on with; the text says what differs."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +113,7 @@ class CampaignResult:
     summary: Mapping[str, Any]
     path: Path
     """Of summary.json."""
-    failures: Sequence[Failure]
+    failures: Sequence[Outcome]
     interrupted: bool
     skipped: int
     """Runs that were there already."""
@@ -101,7 +134,7 @@ def run_campaign(
     Without a single result no folder is left.
 
     Raises:
-        ExperimentError, CampaignError: Before anything runs.
+        ExperimentError, RunFolderError: Before anything runs.
         RunError: Results cannot be written, or what is there is damaged.
 
     """
@@ -117,7 +150,9 @@ def _run(campaign: Campaign, executor: Executor, on_outcome: Callable[[Outcome],
     inputs = campaign.inputs(scenarios)
     for each in inputs:
         if each.kind == "program" and each.digest != digest_once(each):
-            raise CampaignError(f"{each.kind} {each.given} has changed since this process loaded it: start another one")
+            raise RunFolderError(
+                f"{each.kind} {each.given} has changed since this process loaded it: start another one"
+            )
     points = [
         *(point.name for point in make_points(campaign.definition.experiment)),
         *(each.point for each in scenarios),
@@ -127,7 +162,7 @@ def _run(campaign: Campaign, executor: Executor, on_outcome: Callable[[Outcome],
     about["campaign"] = identity = _claim(campaign, inputs, about["git"])
     there = store.finished_runs()
     missing = [scenario for scenario in scenarios if (scenario.point, scenario.repeat) not in there]
-    failures: list[Failure] = []
+    failures: list[Outcome] = []
     began = stamp(inputs)
 
     def take(outcome: Outcome) -> None:
@@ -138,8 +173,8 @@ def _run(campaign: Campaign, executor: Executor, on_outcome: Callable[[Outcome],
                 raise RunError(f"{changed} changed while the campaign ran: what ran since then is not kept")
         if outcome.result is not None:
             store.add(make_rows(outcome.scenario, outcome.result, campaign.selection.runtime, campaign.target))
-        elif outcome.failure is not None:
-            failures.append(outcome.failure)
+        else:
+            failures.append(outcome)
         on_outcome(outcome)
 
     interrupted, stopped = False, ""
@@ -167,7 +202,7 @@ def _summary(
     about: Mapping[str, Any],
     scenarios: Sequence[Scenario],
     done: set[tuple[str, int]],
-    failures: Sequence[Failure],
+    failures: Sequence[Outcome],
 ) -> dict[str, Any]:
     asked = {(scenario.point, scenario.repeat) for scenario in scenarios}
     # Other repeats differ in what is drawn alone, and the column `drawn` has that.
@@ -179,7 +214,9 @@ def _summary(
         "quick": campaign.selection.quick,
         "complete": asked <= done,
         "asked_runs": len(asked),
-        "failures": [asdict(failure) for failure in sorted(failures, key=lambda each: (each.point, each.repeat))],
+        "failures": [
+            each.as_failure() for each in sorted(failures, key=lambda each: (each.scenario.point, each.scenario.repeat))
+        ],
         "metadata": dict(about),
         "topologies": list({json.dumps(each.topology, sort_keys=True): each.topology for each in first}.values()),
     }
@@ -187,7 +224,7 @@ def _summary(
 
 
 def _claim(campaign: Campaign, inputs: Sequence[Input], git: str) -> dict[str, Any]:
-    """Make the folder this campaign's, or find that it is; returns what campaign.json says now. Raises CampaignError when it is another's."""
+    """Make the folder this campaign's, or find that it is; returns what campaign.json says now. Raises RunFolderError when it is another's."""
     path = campaign.folder / CAMPAIGN
     selection = {"repeats": campaign.selection.repeats, "values": campaign.selection.values}
     mine = json.loads(json.dumps({**campaign.identity(inputs), "selections": [selection]}))
@@ -195,11 +232,11 @@ def _claim(campaign: Campaign, inputs: Sequence[Input], git: str) -> dict[str, A
     if is_new:
         campaign.folder.mkdir(parents=True, exist_ok=True)
         if any(campaign.folder.iterdir()):
-            raise CampaignError(f"{campaign.folder} is not empty and has no {CAMPAIGN}: not a folder of ours")
+            raise RunFolderError(f"{campaign.folder} is not empty and has no {CAMPAIGN}: not a folder of ours")
     else:
         theirs = read_document(campaign.folder, CAMPAIGN)
         if different := _differing(theirs, mine):
-            raise CampaignError(
+            raise RunFolderError(
                 f"{campaign.folder} holds results of something else: {'; '.join(different)}; name another folder"
             )
         mine["inputs"] = theirs.get("inputs", {}) | mine["inputs"]

@@ -7,6 +7,7 @@ import pkgutil
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fairlane_lab.definition.schema import MininetOverrides
 from fairlane_lab.run_result import RunError, RunResult
@@ -14,21 +15,10 @@ from fairlane_lab.scenario import Scenario
 
 SIM = "fairlane_lab.runners.sim:run"
 """`run(scenario) -> RunResult`."""
-KERNEL = "fairlane_lab.runners.kernel:run"
+KERNEL = "fairlane_lab.runners.sim:run_kernel"
 """As `SIM`, with real hosts."""
 MININET = "fairlane_lab.runners.mininet:run_many"
 """`run_many(scenarios, options, on_result, report)`."""
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why a run has no result."""
-
-    point: str
-    repeat: int
-    error: str
-    detail: str = ""
-    """The traceback, when the error was not foreseen."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +27,14 @@ class Outcome:
 
     scenario: Scenario
     result: RunResult | None
-    failure: Failure | None = None
+    error: str = ""
+    detail: str = ""
+    """The traceback, when the error was not foreseen."""
+
+    def as_failure(self) -> dict[str, Any]:
+        """For summary.json: which run has no result, and why."""
+        named = {"point": self.scenario.point, "repeat": self.scenario.repeat}
+        return {**named, "error": self.error, "detail": self.detail}
 
 
 OnOutcome = Callable[[Outcome], None]
@@ -45,19 +42,14 @@ Executor = Callable[[Sequence[Scenario], OnOutcome], None]
 """Runs scenarios and reports each outcome as it comes, in any order. Raises RunError when it cannot run at all."""
 
 
-def failed(scenario: Scenario, error: object, detail: str = "") -> Outcome:
-    """The outcome of a run without a result."""
-    return Outcome(scenario, None, Failure(scenario.point, scenario.repeat, str(error), detail))
-
-
 def run_one(runner: str, scenario: Scenario) -> Outcome:
     """Run one scenario with the runner called `runner`. Whatever goes wrong in it is the outcome's failure."""
     try:
         return Outcome(scenario, pkgutil.resolve_name(runner)(scenario))
     except RunError as error:
-        return failed(scenario, error)
+        return Outcome(scenario, None, str(error))
     except Exception as error:  # one point's fault must not stop the others; it is reported with its traceback
-        return failed(scenario, f"{type(error).__name__}: {error}", traceback.format_exc())
+        return Outcome(scenario, None, f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
 def local_executor(runner: str) -> Executor:
@@ -81,7 +73,7 @@ def mininet_testbed(
     def execute(scenarios: Sequence[Scenario], on_outcome: OnOutcome) -> None:
         def on_result(scenario: Scenario, result: RunResult | RunError) -> None:
             is_error = isinstance(result, RunError)
-            on_outcome(failed(scenario, result) if is_error else Outcome(scenario, result))
+            on_outcome(Outcome(scenario, None, str(result)) if is_error else Outcome(scenario, result))
 
         make = pkgutil.resolve_name(f"{runner.partition(':')[0]}:MininetOptions")
         options = make(target=target, parallel=settings.parallel)

@@ -27,12 +27,11 @@ from typing import Any
 
 from fairlane_controller.program.registry import load_program
 
-from fairlane_lab.estimates import sort_by_repeat_and_cost
 from fairlane_lab.inputs import build_hashes, differences, digest_once, scenario_inputs
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep import runners
-from fairlane_lab.sweep.runners import OnOutcome, Outcome, failed, run_one
+from fairlane_lab.sweep.runners import OnOutcome, Outcome, run_one
 
 STALL_S = 1800.0
 """No run takes longer: when none finishes for so long, something hangs."""
@@ -51,13 +50,14 @@ def executor_of(runner: str, start: Start, stall_s: float = STALL_S) -> runners.
     """An executor of a campaign. It raises RunError when there are no workers, or when no run has ended for `stall_s` seconds."""
 
     def execute(scenarios: Sequence[Scenario], on_outcome: OnOutcome) -> None:
-        left = deque(sort_by_repeat_and_cost(scenarios))
+        # What is interrupted has something of every point; long runs first, so that workers end together.
+        left = deque(sorted(scenarios, key=lambda each: (each.repeat, -each.duration_s)))
         suspects: list[Scenario] = []
         while left:
             suspects += run_until_lost(left, on_outcome)
         for each in suspects:  # one of them killed its process: each alone shows which
             for lost in run_until_lost(deque([each]), on_outcome):
-                on_outcome(failed(lost, "its process died (a crash, or no memory)"))
+                on_outcome(Outcome(lost, None, "its process died (a crash, or no memory)"))
 
     def run_until_lost(left: deque[Scenario], on_outcome: OnOutcome) -> list[Scenario]:
         """Run what is `left`, taking it out, until all is done or the pool breaks: then returns what was being run."""
@@ -75,7 +75,7 @@ def executor_of(runner: str, start: Start, stall_s: float = STALL_S) -> runners.
                     if isinstance(error, BrokenProcessPool | RunError):  # RunError: a worker with another build
                         raise error
                     scenario = running.pop(done)
-                    on_outcome(failed(scenario, f"lost by the cluster: {error!r}") if error else done.result())
+                    on_outcome(Outcome(scenario, None, f"lost by the cluster: {error!r}") if error else done.result())
         except Empty:
             raise RunError(f"no run ended for {stall_s:g} s: given up") from None
         except BrokenProcessPool:

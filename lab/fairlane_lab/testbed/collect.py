@@ -14,10 +14,8 @@ from fairlane_hosts.variants import find_variant
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.topology import PortKey
 
-from fairlane_lab.host_counters import counters_of
-from fairlane_lab.known import known_sum
-from fairlane_lab.measures import summed
-from fairlane_lab.recording import FlowRecord, PortRecord, Recording, Samples, make_result, make_transfer
+from fairlane_lab.measures import Samples, known_sum
+from fairlane_lab.recording import FlowRecord, PortRecord, Recording, counters_of, make_result, make_transfer
 from fairlane_lab.run_result import AFTER_SPIKE_S, RunError, RunResult, Transfer
 from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, tcp_of
 from fairlane_lab.testbed.bed import Bed, Running
@@ -174,7 +172,7 @@ def _flows(
     if sender.is_udp or flow.app.kind == "web" or flow.app.times > 1:
         for index, name in enumerate(names):
             peers = [peer["local"] for peer in written["summary"]["peers"] if peer["flow"] == index]
-            all_bytes = Samples.of(summed([received[peer] for peer in peers if peer in received]))
+            all_bytes = Samples.total([Samples.of(received[peer]) for peer in peers if peer in received])
             given = _of_transfers(running, index, written)
             variant = "udp" if sender.is_udp else flow.variant
             yield FlowRecord(name, flow, variant, all_bytes, all_bytes, mss_bytes, given=given)

@@ -1,23 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which scenarios share a running network, and which networks run side by side. Pure: everything that can be checked without a network is checked here."""
+"""Which scenarios share a running network, which networks run side by side, and their instance numbers. Everything that can be checked without a
+network is checked here.
+
+Two runs at a time must not remove each other's network, so a number is claimed: a lock on a file beside the run states, which ends with its
+process, however that ends.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import json
+import re
+import socket
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from fairlane_hosts.errors import HostsError
+from fairlane_topology import state as fl_state
 from fairlane_topology.topology import managed_ports
 
-from fairlane_lab.compiled import find_program
-from fairlane_lab.estimates import expected_s
-from fairlane_lab.link_changes import checked_topology
+from fairlane_lab.programs import find_program
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Scenario
+from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Scenario, checked_topology
 from fairlane_lab.testbed.plan import make_plan
 from fairlane_lab.wishes import wishes
 
@@ -87,15 +95,19 @@ def split(groups: Sequence[Group], parallel: int, total_rate_bps: int) -> list[G
     """`groups`, and the one with most to do in several networks alike as long as fewer than `parallel` would run side by side."""
     found = list(groups)
     while len(found) < parallel:
-        long = [group for group in found if sum(job.scenario.duration_s for job in group.jobs) >= SPLIT_LEAST_S]
-        long = [group for group in long if len(group.jobs) > 1]
-        largest = max(long, key=lambda group: sum(expected_s(job.scenario) for job in group.jobs), default=None)
-        if largest is None or sum(group.rate_bps for group in found) + largest.rate_bps > total_rate_bps:
+        largest = max((group for group in found if len(group.jobs) > 1), key=_duration_s, default=None)
+        if largest is None or _duration_s(largest) < SPLIT_LEAST_S:
+            break
+        if sum(group.rate_bps for group in found) + largest.rate_bps > total_rate_bps:
             break
         jobs = list(largest.jobs)
         found.insert(found.index(largest) + 1, replace(largest, jobs=deque(jobs[1::2])))
         largest.jobs = deque(jobs[::2])
     return found
+
+
+def _duration_s(group: Group) -> float:
+    return sum(job.scenario.duration_s for job in group.jobs)
 
 
 def next_batch(groups: list[Group], parallel: int, total_rate_bps: int) -> list[Group]:
@@ -107,3 +119,36 @@ def next_batch(groups: list[Group], parallel: int, total_rate_bps: int) -> list[
     for group in batch:
         groups.remove(group)
     return batch
+
+
+@contextmanager
+def claimed_instances(count: int, first: int, last: int) -> Generator[list[int]]:
+    """The lowest `count` numbers of `first`..`last` that no other process has claimed and no topology runs at, by the run states or by its interfaces. Raises RunError when there are too few."""
+    root = fl_state.state_root()
+    root.mkdir(parents=True, exist_ok=True)
+    found: list[int] = []
+    with ExitStack() as stack:
+        for number in range(first, last + 1):
+            file = (root / f".claim-{number}").open("a")
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.close()
+                continue
+            stack.enter_context(file)
+            if fl_state.alive(str(number)):  # somebody's `make run`, or what a killed run left for `make stop`
+                continue
+            if fl_state.read(str(number)) is None and _has_interfaces(number):  # of a run with another state folder
+                continue
+            found.append(number)
+            if len(found) == count:
+                yield found
+                return
+        raise RunError(
+            f"only {len(found)} of {count} networks can be numbered: other runs have the rest of {first} to {last}"
+        )
+
+
+def _has_interfaces(number: int) -> bool:
+    """Whether this machine has an interface of a topology with that number (docs/architecture.md, names)."""
+    return any(re.match(rf"n{number}\D", name) for _, name in socket.if_nameindex())

@@ -25,7 +25,7 @@ from .config import Control, gfr_config
 from .vcs import vc_metrics, vc_results, vc_row, vc_samples, vc_series
 
 if TYPE_CHECKING:
-    from fairlane_lab.definition.body import Body
+    from fairlane_lab.definition.schema import Body
     from fairlane_lab.definition.topology import Resolved
     from fairlane_lab.problems import Problem
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from fairlane_lab.definition.body import Body
+from fairlane_lab.definition.schema import Body
 from fairlane_lab.definition.topology import Resolved
 from fairlane_lab.problems import Problem, unknown
 from fairlane_lab.run_result import RunError

@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from fairlane_lab.measures import counters_at, rate_series, summed, window_rate_bps
+import numpy as np
+from fairlane_lab.measures import Samples
 from fairlane_lab.run_result import SeriesPoint, VcResult
 from fairlane_lab.scenario import Flow, Scenario, Vc, connections_of, flows_of, tcp_of
 
@@ -26,8 +27,6 @@ SERIES_STEP_S = 1.0
 
 Span = tuple[float, float]
 """From when to when."""
-Samples = Sequence[tuple[float, float]]
-"""(seconds, bytes so far), in time order."""
 ManagedPort = tuple[float, Collection[str]]
 """C_GFR in bit/s on the line, and the names of the VCs that cross it."""
 
@@ -109,7 +108,7 @@ def vc_results(scenario: Scenario, ports: Iterable[ManagedPort], samples: Mappin
             continue
         begin_s, end_s = counted(scenario, vc)
         fair, guaranteed = (ideal_goodput_bps(bps, *segment(scenario, vc)) for bps in (ideal[vc.name], vc.mcr_bps))
-        goodput = window_rate_bps(samples[vc.name], begin_s, end_s)
+        goodput = 8 * samples[vc.name].grown(begin_s, end_s) / (end_s - begin_s)
         worst = worst_window_bps(samples[vc.name], (begin_s, end_s), WINDOW_S)
         met, met_5s = ((None if bps is None else bps / guaranteed if guaranteed else 1.0) for bps in (goodput, worst))
         active_s = end_s - begin_s
@@ -119,15 +118,20 @@ def vc_results(scenario: Scenario, ports: Iterable[ManagedPort], samples: Mappin
 
 def vc_samples(scenario: Scenario, carried: Mapping[str, Samples]) -> dict[str, Samples]:
     """The bytes of each VC over time, of those of its connections."""
-    return {vc.name: summed([carried.get(name, []) for name in connections_of(scenario, vc)]) for vc in scenario.vcs}
+    return {
+        vc.name: Samples.total([carried[name] for name in connections_of(scenario, vc) if name in carried])
+        for vc in scenario.vcs
+    }
 
 
 def vc_series(samples: Mapping[str, Samples]) -> list[SeriesPoint]:
     """`vc_goodput_bps` of each VC, second by second; a VC stands where other series have a flow."""
     return [
         SeriesPoint(round(t_s, 3), vc, "vc_goodput_bps", rate_bps)
-        for vc, points in samples.items()
-        for t_s, rate_bps in rate_series([point for point in points if point[0] >= 0], SERIES_STEP_S)
+        for vc, carried in samples.items()
+        for t_s, rate_bps in Samples(carried.t_s[carried.t_s >= 0], carried.values[carried.t_s >= 0])
+        .rates(SERIES_STEP_S)
+        .points
     ]
 
 
@@ -135,10 +139,13 @@ def worst_window_bps(samples: Samples, span: Span, length_s: float) -> float | N
     """The least mean rate over any window of `length_s` in `span` that begins or ends at a sample; None when none fits."""
     if span[1] - span[0] < length_s - 1e-9:
         return None
-    starts = {span[0], span[1] - length_s, *(at_s - back_s for at_s, _ in samples for back_s in (0.0, length_s))}
-    ordered = sorted(start for start in starts if _holds(span, start, start + length_s))
-    low, high = counters_at(samples, ordered), counters_at(samples, [start + length_s for start in ordered])
-    return 8 * min(end - begin for begin, end in zip(low, high, strict=True)) / length_s
+    starts = {
+        span[0],
+        span[1] - length_s,
+        *(at_s - back_s for at_s in samples.t_s.tolist() for back_s in (0.0, length_s)),
+    }
+    begins = np.array(sorted(start for start in starts if _holds(span, start, start + length_s)))
+    return 8 * float((samples.at(begins + length_s) - samples.at(begins)).min()) / length_s
 
 
 _METRICS = {"vc_goodput_bps": "goodput_bps", "vc_ratio": "ratio", "mcr_met": "mcr_met", "mcr_met_5s": "mcr_met_5s"}
