@@ -15,6 +15,7 @@ import pickle
 import signal
 import socket
 import sys
+import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor
@@ -105,7 +106,15 @@ def process_pool(runner: str, jobs: int, stall_s: float = STALL_S) -> runners.Ex
                     child.join(timeout=10)
             raise
 
-    return executor_of(runner, start, stall_s)
+    execute = executor_of(runner, start, stall_s)
+    # In this thread and to its end: a pool that a thread of its own still closes when Python ends is reported as an error there.
+    weakref.finalize(execute, _shut_down, pools)
+    return execute
+
+
+def _shut_down(pools: list[tuple[ProcessPoolExecutor, set[int | None]]]) -> None:
+    while pools:
+        pools.pop()[0].shutdown()
 
 
 def dask_cluster(runner: str, scheduler: str, stall_s: float = STALL_S) -> runners.Executor:
