@@ -58,27 +58,15 @@ pub async fn get(viewer: &Viewer, request: GetRequest) -> Result<GetResponse, St
     }
     let wants = selections.iter().map(Selection::wants);
     let view = viewer.view(wants.fold(Wants::default(), Wants::or)).await?;
+    check_size(&selections, &view, encoding)?;
     let mut notification = Vec::with_capacity(selections.len());
-    let mut left = ANSWER_BYTES;
     for selection in &selections {
         selection.check_there(&view)?;
-        let pattern = &selection.pattern;
-        let depth = pattern.depth().filter(|_| encoding != Encoding::Proto);
-        let leaf_bytes = match depth {
-            Some(_) => TREE_LEAF_BYTES,
-            None => UPDATE_BYTES,
-        };
-        let found = selection.read(&view, left / leaf_bytes).ok_or_else(|| {
-            Status::resource_exhausted(format!(
-                "{}: with the paths before it these are too many leaves for one answer; ask for fewer",
-                pattern.text()
-            ))
-        })?;
-        left -= found.len() * leaf_bytes;
+        let found = selection.read(&view, usize::MAX).unwrap_or_default();
         notification.push(Notification {
             timestamp: view.timestamp_ns,
             prefix: target_of(prefix),
-            update: match depth {
+            update: match tree_depth(selection, encoding) {
                 Some(depth) => trees(found, depth, &view, encoding),
                 None => found
                     .iter()
@@ -92,6 +80,38 @@ pub async fn get(viewer: &Viewer, request: GetRequest) -> Result<GetResponse, St
         notification,
         ..GetResponse::default()
     })
+}
+
+/// Elements above the trees of the answer to a path; None: each leaf has a path of its own.
+fn tree_depth(selection: &Selection, encoding: Encoding) -> Option<usize> {
+    let depth = selection.pattern.depth();
+    depth.filter(|_| encoding != Encoding::Proto)
+}
+
+/// Nothing is made of what is too long.
+///
+/// # Errors
+/// RESOURCE_EXHAUSTED.
+fn check_size(selections: &[Selection], view: &View, encoding: Encoding) -> Result<(), Status> {
+    let mut counted: HashMap<String, usize> = HashMap::new();
+    let mut left = ANSWER_BYTES;
+    for selection in selections {
+        let leaf_bytes = match tree_depth(selection, encoding) {
+            Some(_) => TREE_LEAF_BYTES,
+            None => UPDATE_BYTES,
+        };
+        let max = left / leaf_bytes;
+        let count = counted.entry(selection.pattern.text());
+        let leaves = *count.or_insert_with(|| selection.count(view, max));
+        if leaves > max {
+            return Err(Status::resource_exhausted(format!(
+                "{}: with the paths before it these are too many leaves for one answer; ask for fewer",
+                selection.pattern.text()
+            )));
+        }
+        left -= leaves * leaf_bytes;
+    }
+    Ok(())
 }
 
 /// One tree for each subtree that lies `depth` elements below the root, in the order in which they were found.

@@ -186,6 +186,15 @@ impl Selection {
         (found.len() <= max).then_some(found)
     }
 
+    /// How many leaves have a value; where these are more than `max`, any number above it.
+    pub fn count(&self, view: &View, max: usize) -> usize {
+        let mut count = 0;
+        self.each_read(view, |at| {
+            count += usize::from(count <= max && at.value(view).is_some());
+        });
+        count
+    }
+
     /// # Errors
     /// NOT_FOUND when a key names nothing.
     pub fn check_there(&self, view: &View) -> Result<(), Status> {
