@@ -229,6 +229,8 @@ def test_a_report_has_the_newest_runs_and_a_table_any(small: str, tmp_path: Path
         (["plot", "/nonexistent"], "/nonexistent: not a run folder: there is no summary.json in it"),
         (["run", "qthresh-table1", "demo", "--folder", "x"], "--folder is the folder of one experiment's runs"),
         (["run", "qthresh-table2", "--dask", "tcp://x:1", "--jobs", "2"], "the scheduler has processes of its own"),
+        (["run", "qthresh-table2", "--dask", "tcp://x:1", "--threads", "2"], "--threads: of runs in the simulator on this machine"),
+        (["run", "qthresh-table2", "--runtime", "kernel", "--threads", "2"], "--threads: of runs in the simulator on this machine"),
         (["show", "nothing"], "there is no experiment 'nothing'"),
         (["show", "/nonexistent/folder"], "not a run folder: there is no summary.json in it"),
     ],

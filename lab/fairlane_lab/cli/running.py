@@ -42,6 +42,7 @@ from fairlane_lab.paths import RESULTS_DATA
 from fairlane_lab.problems import RunFolderError
 from fairlane_lab.results.folder import hand_over, new_folder
 from fairlane_lab.scenario import Scenario
+from fairlane_lab.sim.config import THREADS_VARIABLE
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
 from fairlane_lab.sweep.runners import KERNEL, MININET, SIM, Executor, OnOutcome, local_executor, mininet_testbed
 from fairlane_lab.sweep.workers import dask_cluster, process_pool
@@ -117,6 +118,14 @@ def run(
         ),
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes of this machine; default: its cores.", min=1)] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            help="Threads of one run of a network of many switches in the simulator, with the same results; default: 1.",
+            min=1,
+            max=1024,
+        ),
+    ] = None,
     quick: Annotated[bool, typer.Option(help="Fewer and shorter runs, to see whether it works.")] = False,
     plots: Annotated[
         bool, typer.Option(help="Make the plots too (`fairlane lab plot FOLDER` makes them later).")
@@ -149,7 +158,7 @@ def run(
     if archived and (runtime == "mininet" or folder or selection != Selection(runtime=runtime)):
         fail("--archived: the archive has the runs of the files as they are; allowed: --runtime sim or kernel, no --folder, --seed, --repeats, --set or --quick")  # fmt: skip
     code = 0
-    executor = _executor(runtime, jobs, dask)
+    executor = _executor(runtime, jobs, dask, threads)
     definitions = find_experiments(names, selection)
     if folder and (results or len(definitions) > 1):
         fail("--folder is the folder of one experiment's runs; of several allowed: --results")
@@ -168,17 +177,21 @@ def run(
         raise typer.Exit(code)
 
 
-def _executor(runtime: str, jobs: int | None, dask: str | None) -> Executor:
+def _executor(runtime: str, jobs: int | None, dask: str | None, threads: int | None) -> Executor:
     """What makes runs in virtual time: this process, several, or a dask scheduler. Leaves with what is wrong."""
     if dask is not None and not re.fullmatch(r"(\w+://)?[^:/\s]+:\d+|\w+://\S+", dask):
         fail(f"--dask {dask!r}: must be the address of a dask scheduler, such as tcp://host:8786")
     if dask is not None and (jobs is not None or runtime == "mininet"):
         fail("--dask: the scheduler has processes of its own; allowed: --runtime sim or kernel, no --jobs")
+    if threads is not None:
+        if dask is not None or runtime != "sim":
+            fail("--threads: of runs in the simulator on this machine; allowed: --runtime sim, no --dask")
+        os.environ[THREADS_VARIABLE] = str(threads)
     if dask is not None:
         return dask_cluster(RUNNERS[runtime], dask)
     runner = RUNNERS["sim" if runtime == "mininet" else runtime]
     cores = len(os.sched_getaffinity(0))
-    return local_executor(runner) if jobs == 1 else process_pool(runner, jobs or cores)
+    return local_executor(runner) if jobs == 1 else process_pool(runner, jobs or max(1, cores // (threads or 1)))
 
 
 @contextmanager

@@ -6,6 +6,7 @@ senders and receivers, changes, samples.
 from __future__ import annotations
 
 import ipaddress
+import os
 import random
 import re
 import shutil
@@ -112,6 +113,8 @@ ALWAYS = ("delay_us", "jitter_us", "rate_bps", "loss", "ber", "queue_packets")
 """Settings of a link that its configuration always names."""
 TRAFFIC_MANAGER = ("link_layer", "scheduler", "queues", "queue_cells", "port_cells")
 """Further keys of a topology's switch port that the simulator's ports have under the same names."""
+THREADS_VARIABLE = "FAIRLANE_SIM_THREADS"
+"""Environment variable: threads of a run of many switches; its results do not depend on them."""
 
 
 class FiveTuple(NamedTuple):
@@ -172,6 +175,7 @@ class SimConfig:
         switch = {"program": program.name if scenario.series else None, "cpu_port": fl_topology.CPU_PORT}
         return {
             "seed": scenario.seed,
+            "threads": int(os.environ.get(THREADS_VARIABLE, "1")),
             "programs": {program.name: {"json": str(program.files.json)}},
             "switches": [
                 {

@@ -40,6 +40,8 @@ pub struct Wire {
     pub link: Link<FrameId>,
     pub to: Sink,
     pub entity: EntityId,
+    /// What it carries comes from another fabric, in portions.
+    pub is_fed: bool,
     /// Frames that found as many under way as may be.
     pub dropped_no_memory: u64,
 }
@@ -52,8 +54,8 @@ pub struct Fabric {
     pub actors: Vec<Actor>,
     pub frames: Frames,
     pub wires: Vec<Wire>,
-    /// Frames that switches have sent to interfaces: number of the interface, and the frame.
-    pub leaving: VecDeque<(u32, FrameId)>,
+    /// Frames that switches have sent to interfaces: the instant, number of the interface, and the frame.
+    pub leaving: VecDeque<(Nanos, u32, FrameId)>,
     /// A frame that was just sent to a host, over a wire without delay.
     pub at_host: Option<FrameId>,
 }
@@ -77,6 +79,7 @@ impl Fabric {
             link,
             to,
             entity,
+            is_fed: false,
             dropped_no_memory: 0,
         });
         index

@@ -13,7 +13,7 @@ pub enum Outlet {
     Nowhere,
     /// Into a direction of a link.
     Wire(u32),
-    /// To an interface outside, without a link between.
+    /// To an interface outside or to another fabric, without a link between.
     Interface(u32),
 }
 
@@ -53,7 +53,7 @@ impl Out<'_> {
         match self.outlets.ports.get(port as usize) {
             Some(&Outlet::Wire(wire)) => self.fabric.transmit(at, wire, frame),
             Some(&Outlet::Interface(interface)) => {
-                self.fabric.leaving.push_back((interface, frame));
+                self.fabric.leaving.push_back((at, interface, frame));
             }
             _ => {
                 self.fabric.frames.release(frame);

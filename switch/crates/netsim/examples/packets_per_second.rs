@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  cargo run --release -p netsim --example packets_per_second -- [--flows 2,10,100,1000] [--switches 2] [--rate-bps 1000000000]
-//!      [--pairs 10] [--rtt-ns 10000000] [--mss-bytes 1446] [--queue-packets 850] [--cc reno] [--qthresh 0] [--app greedy|udp] [--packets 2000000]
+//!      [--pairs 10] [--rtt-ns 10000000] [--mss-bytes 1446] [--queue-packets 850] [--cc reno] [--qthresh 0] [--app greedy|udp] [--packets 2000000] [--threads 1] [--regions 0]
 //! ```
 //!
 //! A dumbbell: all senders at s1, all receivers at the last switch, one bottleneck port on s1. `--switches 64` is a tree of
@@ -13,7 +13,8 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use netsim::Simulation;
+use common::tree::{self, EDGES, PODS, TREE, TREE_HOSTS, UP};
+use netsim::{Config, Simulation};
 use serde_json::{json, Value};
 use std::time::Instant;
 
@@ -31,6 +32,9 @@ struct Options {
     packets: u64,
     /// Hosts on each side; more flows share them.
     pairs: usize,
+    threads: usize,
+    /// 0: by the number of switches.
+    regions: usize,
 }
 
 impl Options {
@@ -47,6 +51,8 @@ impl Options {
             app: "greedy".to_owned(),
             packets: 2_000_000,
             pairs: 10,
+            threads: 1,
+            regions: 0,
         };
         let mut arguments = std::env::args().skip(1);
         while let Some(key) = arguments.next() {
@@ -78,6 +84,8 @@ impl Options {
                 "--qthresh" => options.qthresh = number()?,
                 "--app" => options.app = value,
                 "--packets" => options.packets = number()?,
+                "--regions" => options.regions = number()? as usize,
+                "--threads" => options.threads = number()? as usize,
                 _ => {
                     return Err(format!(
                         "{key}: unknown; the file's head lists what there is"
@@ -113,115 +121,30 @@ fn ip(side: u8, i: usize) -> [u8; 4] {
 const HOSTS: usize = 250;
 const TRUNK: u32 = 501;
 
-/// Switches of the tree, and of its parts.
-const TREE: usize = 64;
-const PODS: usize = 8;
-const EDGES: usize = 4;
-const AGGREGATIONS: usize = 2;
-const CORES: usize = 8;
-const TREE_HOSTS: usize = PODS * EDGES * 2;
-/// The first port that leads up.
-const UP: usize = 11;
-
-/// A switch of the tree. An aggregation switch `n` of any pod leads to the cores of group `n`.
-#[derive(Clone, Copy)]
-enum Tier {
-    Edge(usize, usize),
-    Aggregation(usize, usize),
-    Core(usize, usize),
-}
-
-impl Tier {
-    fn all() -> impl Iterator<Item = Tier> {
-        let pods = (0..PODS).flat_map(|pod| {
-            let edges = (0..EDGES).map(move |n| Tier::Edge(pod, n));
-            edges.chain((0..AGGREGATIONS).map(move |n| Tier::Aggregation(pod, n)))
-        });
-        let cores =
-            (0..AGGREGATIONS).flat_map(|group| (0..CORES).map(move |n| Tier::Core(group, n)));
-        pods.chain(cores)
-    }
-
-    fn name(self) -> String {
-        match self {
-            Tier::Edge(pod, n) => format!("e{pod}-{n}"),
-            Tier::Aggregation(pod, n) => format!("a{pod}-{n}"),
-            Tier::Core(group, n) => format!("c{group}-{n}"),
-        }
-    }
-
-    /// Where it leads up: the switches there, each with its port.
-    fn above(self) -> Vec<(Tier, usize)> {
-        match self {
-            Tier::Edge(pod, edge) => (0..AGGREGATIONS)
-                .map(|n| (Tier::Aggregation(pod, n), edge + 1))
-                .collect(),
-            Tier::Aggregation(pod, group) => (0..CORES)
-                .map(|n| (Tier::Core(group, n), pod + 1))
-                .collect(),
-            Tier::Core(..) => Vec::new(),
-        }
-    }
-
-    /// The port that leads to a host.
-    fn port_to(self, host: usize) -> usize {
-        let (pod, edge) = (host / 2 / EDGES, host / 2 % EDGES);
-        match self {
-            Tier::Edge(p, n) if (p, n) == (pod, edge) => host % 2 + 1,
-            Tier::Edge(..) => UP + host % AGGREGATIONS,
-            Tier::Aggregation(p, _) if p == pod => edge + 1,
-            Tier::Aggregation(..) => UP + host / 2 % CORES,
-            Tier::Core(..) => pod + 1,
-        }
-    }
-}
-
 fn host(side: u8, i: usize) -> Value {
     let [a, b, c, d] = ip(side, i);
     let mac = format!("08:00:00:{side:02x}:{:02x}:{:02x}", i / 250, i % 250);
     json!({"name": format!("h{side}-{i}"), "ip": format!("{a}.{b}.{c}.{d}"), "mac": mac, "gateway_mac": "08:00:00:ff:00:01"})
 }
 
-/// The tree with its hosts; the delay of a round trip is that of its eight links between switches.
+/// The tree with its flows; the delay of a round trip is that of its eight links between switches.
 fn tree(options: &Options, flows: usize) -> Value {
-    let plug = |tier: Tier, port: usize| json!({"node": tier.name(), "port": port});
     let port = |port: usize| {
         let rate_bps = if port < UP { 0 } else { options.rate_bps };
         json!({"port": port, "rate_bps": rate_bps, "queue_packets": options.queue_packets})
     };
-    let delay = json!({"delay_ns": options.rtt_ns / 8});
-    let mut links: Vec<Value> = Vec::new();
-    let mut link = |a: Value, b: Value, delay: &Value| {
-        links.push(json!({"name": format!("l{}", links.len()), "a": a, "b": b, "a_to_b": delay, "b_to_a": delay}));
-    };
-    for i in 0..TREE_HOSTS {
-        let edge = Tier::Edge(i / 2 / EDGES, i / 2 % EDGES);
-        link(
-            json!({"node": format!("h1-{i}")}),
-            plug(edge, i % 2 + 1),
-            &json!({"delay_ns": 0}),
-        );
-    }
-    for tier in Tier::all() {
-        for (n, (above, down)) in tier.above().into_iter().enumerate() {
-            link(plug(tier, UP + n), plug(above, down), &delay);
-        }
-    }
-    let ports: Vec<Value> = (1..=PODS).chain(UP..UP + CORES).map(port).collect();
-    let switches: Vec<Value> = Tier::all()
-        .map(|tier| json!({"name": tier.name(), "program": "qthresh", "ports": ports}))
-        .collect();
-    let hosts: Vec<Value> = (0..TREE_HOSTS).map(|i| host(1, i)).collect();
     let ends = |i: usize| {
         let pod = i / TREE_HOSTS % (PODS - 1) + 1;
         let from = i % TREE_HOSTS;
         let to = (from + pod * EDGES * 2) % TREE_HOSTS;
-        (format!("h1-{from}"), format!("h1-{to}"))
+        (format!("h{from}"), format!("h{to}"))
     };
-    let list: Vec<Value> = (0..flows)
-        .map(|i| flow(options, flows, i, ends(i)))
-        .collect();
-    json!({"programs": {"qthresh": {"json": common::program()}}, "switches": switches, "hosts": hosts, "links": links, "flows": list})
+    let list = (0..flows).map(|i| flow(options, flows, i, ends(i)));
+    tree::config(
+        &json!({"delay_ns": options.rtt_ns / 8}),
+        port,
+        list.collect(),
+    )
 }
 
 /// Flow `i` of so many, all of which start within a second.
@@ -291,13 +214,7 @@ fn mac(side: u8, i: usize) -> u64 {
 
 fn add_tables(sim: &mut Simulation, options: &Options, flows: usize) {
     if options.switches == TREE {
-        for tier in Tier::all() {
-            let device = sim.switch_mut(&tier.name()).expect("it is there");
-            for host in 0..TREE_HOSTS {
-                common::add_route(device, ip(1, host), mac(1, host), tier.port_to(host) as u64);
-            }
-        }
-        return;
+        return tree::add_routes(sim);
     }
     for n in 1..=options.switches {
         let device = sim.switch_mut(&format!("s{n}")).expect("it is there");
@@ -322,10 +239,14 @@ fn add_tables(sim: &mut Simulation, options: &Options, flows: usize) {
     }
 }
 
-/// Time on a CPU since the process began, where the kernel tells: on a busy machine the wall's clock says little.
+/// Time of all threads on CPUs since the process began, where the kernel tells: on a busy machine the wall's clock says little.
 fn cpu_ns() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/schedstat").ok()?;
-    text.split(' ').next()?.parse().ok()
+    let threads = std::fs::read_dir("/proc/self/task").ok()?;
+    let of_thread = |thread: std::io::Result<std::fs::DirEntry>| -> Option<u64> {
+        let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        text.split(' ').next()?.parse().ok()
+    };
+    threads.map(of_thread).sum()
 }
 
 fn passes(sim: &Simulation) -> u64 {
@@ -344,12 +265,15 @@ fn run_to(sim: &mut Simulation, packets: u64) {
 fn main() -> Result<(), String> {
     let options = Options::from_arguments()?;
     for &flows in &options.flows {
-        let config = match options.switches {
+        let mut config = match options.switches {
             TREE => tree(&options, flows),
             _ => config(&options, flows),
         };
-        let text = config.to_string();
-        let mut sim = Simulation::from_json(&text).map_err(|e| e.to_string())?;
+        config["threads"] = json!(options.threads);
+        let config = Config::from_json(&config.to_string());
+        let mut config = config.map_err(|e| e.to_string())?;
+        config.regions = (options.regions > 0).then_some(options.regions);
+        let mut sim = Simulation::new(&config).map_err(|e| e.to_string())?;
         add_tables(&mut sim, &options, flows);
         run_to(&mut sim, options.packets / 10);
         let cpu = cpu_ns();
@@ -370,7 +294,7 @@ fn main() -> Result<(), String> {
         let packets = (passes(&sim) - packets) as f64;
         let virtual_s = (sim.now() - virtual_ns) as f64 / 1e9;
         let row = json!({
-            "flows": flows, "switches": options.switches, "rate_bps": options.rate_bps, "app": options.app, "pairs": options.senders(flows), "qthresh": options.qthresh,
+            "flows": flows, "switches": options.switches, "rate_bps": options.rate_bps, "app": options.app, "pairs": options.senders(flows), "qthresh": options.qthresh, "threads": options.threads,
             "packets": packets, "virtual_s": virtual_s, "wall_s": wall_s, "packets_per_s": (packets / wall_s).round(),
             "cpu_ns_per_packet": cpu_s.map(|s| s * 1e9 / packets), "virtual_per_wall": virtual_s / wall_s, "ns_per_packet": wall_s * 1e9 / packets,
             "goodput_bps": ((acked(&sim) - bytes) as f64 * 8.0 / virtual_s).round()});

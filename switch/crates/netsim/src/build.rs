@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a checked configuration to the network.
 
-use crate::config::{Config, End, HostConfig, LinkSettings, SwitchConfig};
+use crate::config::{Config, End, FlowConfig, LinkSettings, SwitchConfig};
 use crate::error::ConfigError;
 use crate::flow::{Flow, FlowOptions};
 use crate::host::Host;
-use crate::hosts::Hosts;
 use crate::machine::{self, RealHosts};
+use crate::partition::Partition;
+use crate::region::{Member, Post, Region};
 use crate::series::Sampler;
 use crate::simulation::{Changes, LinkEnds, Simulation};
 use apps::AppState;
 use device::{Device, DeviceConfig, QueueLimits};
 use fabric::{Actor, Fabric, Outlet, Sink, Switch};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tcp::Addr;
 use traffic::derived_seed;
 use traffic::link::{Link, LinkOptions, LinkStreams};
@@ -23,80 +26,111 @@ const WIRE_FRAMES: usize = 64;
 
 /// Builds it; `config` was checked.
 pub(crate) fn simulation(config: &Config) -> Result<Simulation, ConfigError> {
-    let mut fabric = Fabric::default();
-    let mut switches = switches(config, &mut fabric)?;
-    let mut hosts = Hosts::new(config.hosts.iter().map(host).collect());
+    let partition = Partition::of(config);
+    let mut regions: Vec<Region> = Vec::new();
+    regions.resize_with(partition.regions, Region::default);
+    for region in &mut regions {
+        region.inbox = Post::new(partition.regions);
+        region.outbox = Post::new(partition.regions);
+    }
+    add_switches(config, &partition.switches, &mut regions)?;
+    for (host, at) in config.hosts.iter().zip(&partition.hosts) {
+        let (mac, gateway_mac) = (host.mac.0, host.gateway_mac.0);
+        let host = Host::new(&host.name, host.ip.octets(), mac, gateway_mac);
+        regions[at.region].hosts.hosts.push(host);
+    }
     let real = machine::real_hosts(config);
-    let mut links = Vec::new();
+    let (mut links, mut borders) = (Vec::new(), Vec::new());
     for link in &config.links {
-        let mut add = |direction: &str, settings: &LinkSettings, to: &End| {
+        let ends = [&link.a, &link.b].map(|end| sink(config, &partition, &real, end));
+        let mut add = |direction: &str, settings: &LinkSettings, [from, to]: [usize; 2]| {
             let streams = LinkStreams::new(config.seed, &format!("{}/{direction}", link.name));
             let options = settings.applied_to(&LinkOptions::default());
             let wire = options.and_then(|options| Link::new(options, streams, WIRE_FRAMES));
             let wire = wire.map_err(|error| {
                 ConfigError::new(format!("link \"{}\"", link.name), error.to_string())
             })?;
-            Ok(fabric.add_wire(wire, sink(config, to)))
-        };
-        let wires = [
-            add("a_to_b", &link.a_to_b, &link.b)?,
-            add("b_to_a", &link.b_to_a, &link.a)?,
-        ];
-        for (end, wire) in [(&link.a, wires[0]), (&link.b, wires[1])] {
-            match sink(config, end) {
-                Sink::Switch { index, port } => {
-                    switches[index as usize].plug(port, Outlet::Wire(wire))
+            let ((from, outlet), (region, to)) = (ends[from], ends[to]);
+            let fabric = &mut regions[region].fabric;
+            let number = fabric.add_wire(wire, to);
+            let (index, is_fed) = (number as usize, from != region);
+            fabric.wires[index].is_fed = is_fed;
+            let wire = Member { region, index };
+            let from = &mut regions[from];
+            match outlet {
+                Sink::Switch { index, port } if is_fed => {
+                    let exit = Outlet::Interface(from.exits.len() as u32);
+                    from.switches[index as usize].plug(port, exit);
+                    from.exits.push(wire);
+                    borders.push(wire);
                 }
-                Sink::Host(host) => hosts.hosts[host as usize].uplink = wire,
+                Sink::Switch { index, port } => {
+                    from.switches[index as usize].plug(port, Outlet::Wire(number));
+                }
+                Sink::Host(host) => from.hosts.hosts[host as usize].uplink = number,
                 Sink::Interface(interface) => {
-                    hosts.hosts[real[interface as usize]].uplink = wire;
+                    from.hosts.hosts[real[interface as usize]].uplink = number;
                 }
             }
-        }
+            Ok(wire)
+        };
+        let wires = [
+            add("a_to_b", &link.a_to_b, [0, 1])?,
+            add("b_to_a", &link.b_to_a, [1, 0])?,
+        ];
         let name = link.name.clone();
         links.push(LinkEnds { name, wires });
     }
-    add_flows(config, &mut hosts, &mut fabric);
-    let changes = changes(config, &mut fabric);
+    let flows = add_flows(config, &partition.hosts, &mut regions);
+    // What concerns the whole network stands in the first region's calendar.
+    let fabric = &mut regions[0].fabric;
+    let changes = changes(config, fabric);
     let sampler = match &config.sample {
         Some(sample) => {
             let entity = fabric.add_actor(Actor::Sampler);
             fabric.calendar.set(entity, Some(0));
-            Some(Sampler::new(sample, &switches, &hosts)?)
+            let seen = (&partition.switches[..], &flows[..]);
+            Some(Sampler::new(sample, entity, &regions, seen)?)
         }
         None => None,
     };
-    let machine = match &config.machine {
-        Some(settings) if !real.is_empty() => {
-            let entity = fabric.add_actor(Actor::Machine);
-            let uplink = |host: usize| hosts.hosts[host].uplink;
-            let real = RealHosts::start(config, settings, entity, &fabric, uplink)?;
-            let boxed = Box::new(real);
-            fabric.calendar.set(entity, boxed.next_event());
-            Some(boxed)
-        }
-        _ => None,
-    };
+    if let Some(settings) = config.machine.as_ref().filter(|_| !real.is_empty()) {
+        let Region { fabric, hosts, .. } = &mut regions[0];
+        let entity = fabric.add_actor(Actor::Machine);
+        let uplink = |host: usize| hosts.hosts[host].uplink;
+        let machine = RealHosts::start(config, settings, entity, fabric, uplink)?;
+        fabric.calendar.set(entity, machine.next_event());
+        regions[0].machine = Some(Box::new(machine));
+    }
+    let threads = config.threads.unwrap_or(1).min(regions.len());
     Ok(Simulation {
         now: 0,
-        machine,
-        fabric,
-        switches,
-        hosts,
+        pool: (threads > 1).then(|| pool(threads)).transpose()?,
+        regions,
+        switches: partition.switches,
+        hosts: partition.hosts,
+        flows,
         links,
+        borders,
         changes,
         sampler,
+        transfers: Vec::new(),
     })
 }
 
-fn host(host: &HostConfig) -> Host {
-    Host::new(&host.name, host.ip.octets(), host.mac.0, host.gateway_mac.0)
+fn pool(threads: usize) -> Result<Arc<ThreadPool>, ConfigError> {
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|error| ConfigError::new("threads", error.to_string()))?;
+    Ok(Arc::new(pool))
 }
 
-fn switches(config: &Config, fabric: &mut Fabric) -> Result<Vec<Switch>, ConfigError> {
+fn add_switches(
+    config: &Config,
+    members: &[Member],
+    regions: &mut [Region],
+) -> Result<(), ConfigError> {
     let mut files: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
-    let mut switches = Vec::new();
-    for (i, switch) in config.switches.iter().enumerate() {
+    for (i, (switch, at)) in config.switches.iter().zip(members).enumerate() {
         let mut device = Device::new(DeviceConfig {
             cpu_port: switch.cpu_port,
             seed: derived_seed(config.seed, &format!("switch/{}", switch.name)),
@@ -114,10 +148,13 @@ fn switches(config: &Config, fabric: &mut Fabric) -> Result<Vec<Switch>, ConfigE
             })?;
             device.load(0, pipeline);
         }
-        let entity = fabric.add_actor(Actor::Switch(i as u32));
+        let Region {
+            fabric, switches, ..
+        } = &mut regions[at.region];
+        let entity = fabric.add_actor(Actor::Switch(at.index as u32));
         switches.push(Switch::new(&switch.name, device, entity));
     }
-    Ok(switches)
+    Ok(())
 }
 
 /// Room for one full queue at each port: an experiment's queue of 40,000 packets is not cut short by the device's usual memory.
@@ -152,58 +189,74 @@ fn add_ports(device: &mut Device, switch: &SwitchConfig) -> Result<(), String> {
     })
 }
 
-/// The node at an end, which exists.
-fn sink(config: &Config, end: &End) -> Sink {
+/// The region of the node at an end, which exists, and the node there.
+fn sink(config: &Config, partition: &Partition, real: &[usize], end: &End) -> (usize, Sink) {
     let host = config.hosts.iter().position(|host| host.name == end.node);
     let switch = config.switches.iter().position(|s| s.name == end.node);
     match (host, switch, end.port) {
         (None, Some(index), Some(port)) => {
+            let Member { region, index } = partition.switches[index];
             let index = index as u32;
-            Sink::Switch { index, port }
+            (region, Sink::Switch { index, port })
         }
         (host, ..) => {
             let host = host.unwrap_or_default();
-            let interface = machine::real_hosts(config)
-                .iter()
-                .position(|real| *real == host);
-            interface.map_or(Sink::Host(host as u32), |interface| {
-                Sink::Interface(interface as u32)
-            })
+            let interface = real.iter().position(|real| *real == host);
+            let Member { region, index } = partition.hosts[host];
+            let host = Sink::Host(index as u32);
+            (
+                region,
+                interface.map_or(host, |interface| Sink::Interface(interface as u32)),
+            )
         }
     }
 }
 
-fn add_flows(config: &Config, hosts: &mut Hosts, fabric: &mut Fabric) {
-    let find = |name: &str| {
-        let found = config.hosts.iter().position(|host| host.name == name);
-        found.unwrap_or_default() as u32
+/// Adds each flow to the region of its sender and, where its receiver is in another, once more there; where the senders' are.
+fn add_flows(config: &Config, places: &[Member], regions: &mut [Region]) -> Vec<Member> {
+    let find = |name: &String| {
+        let found = config.hosts.iter().position(|host| host.name == *name);
+        found.unwrap_or_default()
     };
-    for (i, flow) in config.flows.iter().enumerate() {
-        let entity = fabric.add_actor(Actor::App(i as u32));
-        // The machine starts those of its hosts.
-        let is_ours = config.hosts[find(&flow.from) as usize].linux.is_none();
-        fabric
-            .calendar
-            .set(entity, is_ours.then_some(flow.start_ns));
-        let app = AppState::new(flow.app.clone(), flow.start_ns);
-        let (from, to) = (find(&flow.from), find(&flow.to));
-        let address = |host: u32, port| Addr {
-            ip: hosts.hosts[host as usize].ip,
-            port,
+    let flow = |(i, flow): (usize, &FlowConfig)| {
+        let ends = [&flow.from, &flow.to].map(find);
+        let [from, to] = ends.map(|host| places[host]);
+        let [src, dst] = ends.map(|host| config.hosts[host].ip.octets());
+        let mut add = |region: usize, name: &str, receiver_in: Option<Member>| {
+            let Region { fabric, hosts, .. } = &mut regions[region];
+            let index = hosts.flows.len();
+            let entity = fabric.add_actor(Actor::App(index as u32));
+            // The machine starts those of its hosts.
+            let is_ours = region == from.region && config.hosts[ends[0]].linux.is_none();
+            let start = is_ours.then_some(flow.start_ns);
+            fabric.calendar.set(entity, start);
+            let options = FlowOptions {
+                name,
+                index: i,
+                from: from.index as u32,
+                sender: Addr {
+                    ip: src,
+                    port: flow.first_port(i),
+                },
+                receiver: Addr {
+                    ip: dst,
+                    port: flow.to_port,
+                },
+                receiver_in,
+                stop: flow.stop_ns,
+                tcp: flow.tcp.clone(),
+                read_interval: flow.read_interval_ns,
+            };
+            let app = AppState::new(flow.app.clone(), flow.start_ns);
+            hosts.add_flow(Flow::new(options, app, config.seed, entity));
+            Member { region, index }
         };
-        let options = FlowOptions {
-            name: &flow.name,
-            index: i,
-            from,
-            sender: address(from, flow.first_port(i)),
-            receiver: address(to, flow.to_port),
-            stop: flow.stop_ns,
-            tcp: flow.tcp.clone(),
-            read_interval: flow.read_interval_ns,
-        };
-        let state = Flow::new(options, app, config.seed, entity);
-        hosts.add_flow(state);
-    }
+        let is_apart = to.region != from.region;
+        // With sequence numbers of its own.
+        let there = is_apart.then(|| add(to.region, &format!("{}/receiver", flow.name), None));
+        add(from.region, &flow.name, there)
+    };
+    config.flows.iter().enumerate().map(flow).collect()
 }
 
 fn changes(config: &Config, fabric: &mut Fabric) -> Changes {

@@ -2,6 +2,7 @@
 //! A flow: who sends to whom, its application and chance, the connection in use and what closed ones counted.
 
 use crate::calendar::EntityId;
+use crate::region::Member;
 use crate::results::FlowReport;
 use crate::sockets::Endpoint;
 use apps::{AppState, Chance, LaterPorts};
@@ -22,6 +23,8 @@ pub(crate) struct Flow {
     /// Of the receiving application; 0: it reads at once.
     pub(crate) read_interval: Nanos,
     pub(crate) entity: EntityId,
+    /// The flow once more, where its receiver is in another region: here is the sender.
+    pub(crate) receiver_in: Option<Member>,
     /// Sender's end of the connection in use (of the latest one, for web).
     pub(crate) current: Option<u32>,
     later_ports: LaterPorts,
@@ -36,6 +39,7 @@ pub(crate) struct FlowOptions<'a> {
     pub(crate) from: u32,
     pub(crate) sender: Addr,
     pub(crate) receiver: Addr,
+    pub(crate) receiver_in: Option<Member>,
     pub(crate) stop: Option<Nanos>,
     pub(crate) tcp: TcpConfig,
     pub(crate) read_interval: Nanos,
@@ -62,6 +66,7 @@ impl Flow {
             chance,
             sequence_numbers,
             entity,
+            receiver_in: options.receiver_in,
             current: None,
             later_ports: LaterPorts::new(options.index),
             counts: FlowReport {
@@ -115,6 +120,12 @@ impl FlowReport {
         self.ena_reduced += stats.ena_reduced;
         self.ena_allowed += stats.ena_allowed;
         self.ena_restored += stats.ena_restored;
+    }
+
+    /// Adds what the receiver has counted in another region.
+    pub(crate) fn add_receiver(&mut self, receiver: &FlowReport) {
+        self.received_bytes += receiver.received_bytes;
+        self.ena_corrupted += receiver.ena_corrupted;
     }
 
     /// Sets what belongs to the connection in use.

@@ -4,7 +4,7 @@
 use crate::flow::Flow;
 use crate::frame::{emit_udp, unverified, FrameError, Packet, PROTOCOL_TCP, PROTOCOL_UDP, UDP_LEN};
 use crate::host::{Host, Taken, To};
-use crate::results::{FlowReport, HostReport, Transfer};
+use crate::results::{FlowReport, Transfer};
 use crate::sockets::{Endpoint, Pending, Socket, SocketKey, Sockets};
 use apps::{Close, Step, Work};
 use device::Nanos;
@@ -12,27 +12,30 @@ use fabric::{Fabric, FrameId};
 use tcp::segment::Ecn;
 use tcp::{Addr, Connection, Damaged, ParseError, Segment, State};
 
-/// All hosts and flows.
+/// The hosts of a region, and the flows that have an end there.
+#[derive(Default)]
 pub(crate) struct Hosts {
     pub(crate) hosts: Vec<Host>,
     pub(crate) flows: Vec<Flow>,
     pub(crate) transfers: Vec<Transfer>,
     pub(crate) sockets: Sockets,
+    /// For receivers in other regions: the region, and what to tell it.
+    pub(crate) notices: Vec<(usize, Notice)>,
+}
+
+/// What a receiver learns of a connection before its first segment comes.
+pub(crate) struct Notice {
+    /// The flow, where the receiver is.
+    flow: usize,
+    peer: SocketKey,
+    /// Its SYN is to come; false: it is not any more.
+    expected: bool,
 }
 
 impl Hosts {
-    pub(crate) fn new(hosts: Vec<Host>) -> Hosts {
-        Hosts {
-            hosts,
-            flows: Vec::new(),
-            transfers: Vec::new(),
-            sockets: Sockets::default(),
-        }
-    }
-
     /// Adds a flow; the receiver of a UDP flow is there from the beginning.
     pub(crate) fn add_flow(&mut self, flow: Flow) {
-        if flow.app.is_udp() {
+        if flow.app.is_udp() && flow.receiver_in.is_none() {
             let key = SocketKey::new(flow.receiver, flow.sender, PROTOCOL_UDP);
             self.sockets
                 .insert(key, Socket::Udp(self.flows.len() as u32));
@@ -278,6 +281,30 @@ impl Hosts {
         found
     }
 
+    /// Tells the receiver of a flow of this region whether a SYN is to come.
+    fn announce(&mut self, flow: u32, peer: SocketKey, expected: bool) {
+        let there = self.flows[flow as usize].receiver_in;
+        let flow = there.map_or(flow as usize, |there| there.index);
+        let notice = Notice {
+            flow,
+            peer,
+            expected,
+        };
+        match there {
+            Some(there) => self.notices.push((there.region, notice)),
+            None => self.expect(&notice),
+        }
+    }
+
+    pub(crate) fn expect(&mut self, notice: &Notice) {
+        if notice.expected {
+            let flow = notice.flow as u32;
+            self.sockets.insert(notice.peer, Socket::Expected(flow));
+        } else if let Some(Socket::Expected(_)) = self.sockets.find(&notice.peer) {
+            self.sockets.remove(&notice.peer);
+        }
+    }
+
     fn remove(&mut self, slot: u32, fabric: &mut Fabric) {
         fabric.calendar.set(self.sockets.entity(slot), None);
         let Some(endpoint) = self.sockets.take(slot) else {
@@ -295,11 +322,9 @@ impl Hosts {
             flow.counts.show(&endpoint);
             flow.current = None;
         }
-        // The SYN never came.
+        // If the SYN never came.
         let peer = SocketKey::new(remote, local, PROTOCOL_TCP);
-        if let Some(Socket::Expected(_)) = self.sockets.find(&peer) {
-            self.sockets.remove(&peer);
-        }
+        self.announce(endpoint.flow, peer, false);
     }
 
     // ---- applications -------------------------------------------------------------------------------------
@@ -381,8 +406,8 @@ impl Hosts {
         let slot = self.sockets.add(endpoint, fabric);
         self.sockets.insert(key, Socket::Tcp(slot));
         let peer = SocketKey::new(remote, local, PROTOCOL_TCP);
-        self.sockets.insert(peer, Socket::Expected(flow));
         state.current = Some(slot);
+        self.announce(flow, peer, true);
         self.write(now, slot, work);
         if let (Close::Written, Some((endpoint, _))) = (then_close, self.sockets.get_mut(slot)) {
             endpoint.connection.close(now);
@@ -448,8 +473,13 @@ impl Hosts {
         reports
     }
 
-    pub(crate) fn host_reports(&self) -> Vec<HostReport> {
-        self.hosts.iter().map(|host| host.counts.clone()).collect()
+    /// Application bytes that the receivers of this region have got, by flow.
+    pub(crate) fn received_bytes(&self, found: &mut Vec<u64>) {
+        found.clear();
+        found.extend(self.flows.iter().map(|flow| flow.counts.received_bytes));
+        for end in self.sockets.iter().filter(|end| !end.is_sender) {
+            found[end.flow as usize] += end.connection.received_bytes();
+        }
     }
 }
 

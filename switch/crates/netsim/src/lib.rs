@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A network in virtual time: P4 switches, links and TCP hosts in one event loop. No clock, no threads; a seed gives
-//! the same bytes on every machine.
+//! A network in virtual time: P4 switches, links and TCP hosts in an event loop, or in several side by side. No clock; a
+//! seed gives the same bytes on every machine, with any number of threads.
 //!
 //! ```text
 //!  application ─► TCP or UDP ─► frame ─► link ─► switch (device: the compiled P4 program, queues) ─► link ─► host ─► TCP
@@ -12,6 +12,7 @@
 //! | `config` | what there is and what happens, from JSON, checked |
 //! | `error` | what is wrong with a configuration or a request, and where |
 //! | `build` | from a configuration to the network |
+//! | `partition`, `region`, `windows` | which parts of a large network act alone, one of them, and how they keep step |
 //! | crate `fabric` | switches, links with the frames on them, the calendar |
 //! | `frame` | Ethernet, IPv4 and UDP headers |
 //! | `hosts` | frames in, applications' steps and timers out |
@@ -30,11 +31,14 @@ mod frame;
 mod host;
 mod hosts;
 mod machine;
+mod partition;
+mod region;
 mod results;
 mod samples;
 mod series;
 mod simulation;
 mod sockets;
+mod windows;
 
 pub use config::{Config, Direction, LinkSettings};
 pub use device::{Device, Nanos};

@@ -2,12 +2,11 @@
 //! Samples at a fixed period, in columns: `t_ns`, `flow/<name>/<what>`, `port/<switch>/<port>/<what>`,
 //! `register/<switch>/<register>/<index>`.
 
+use crate::calendar::EntityId;
 use crate::config::Sample;
 use crate::error::{listed, ConfigError};
-use crate::hosts::Hosts;
-use crate::machine::RealHosts;
+use crate::region::{Member, Region};
 use device::Nanos;
-use fabric::Switch;
 use v1model::{Pipeline, RegisterId};
 
 /// Rows that a column has room for at first.
@@ -19,9 +18,9 @@ const FLOW_COLUMNS: [&str; 5] = ["cwnd", "ssthresh", "srtt_ns", "received_bytes"
 /// Where the values of one or more columns come from.
 enum Source {
     /// `waiting_packets` and `tx_bytes`.
-    Port { switch: usize, port: u32 },
+    Port { switch: Member, port: u32 },
     Register {
-        switch: usize,
+        switch: Member,
         register: RegisterId,
         index: u32,
     },
@@ -29,11 +28,12 @@ enum Source {
 
 /// The sampler and what it has seen.
 pub(crate) struct Sampler {
+    pub(crate) entity: EntityId,
     period: Nanos,
     sources: Vec<Source>,
     columns: Vec<Column>,
-    /// By flow, of the row that is made.
-    received_bytes: Vec<u64>,
+    /// By region and flow, of the row that is made.
+    received_bytes: Vec<Vec<u64>>,
 }
 
 struct Column {
@@ -46,22 +46,28 @@ impl Sampler {
     /// [`ConfigError`] for a register that the switch's program does not have.
     pub(crate) fn new(
         sample: &Sample,
-        switches: &[Switch],
-        hosts: &Hosts,
+        entity: EntityId,
+        regions: &[Region],
+        (switches, flows): (&[Member], &[Member]),
     ) -> Result<Sampler, ConfigError> {
         let mut sampler = Sampler {
+            entity,
             period: sample.period_ns,
             sources: Vec::new(),
             columns: Vec::new(),
-            received_bytes: Vec::new(),
+            received_bytes: vec![Vec::new(); regions.len()],
         };
         sampler.add_column("t_ns".to_owned());
-        for flow in hosts.flows.iter().filter(|flow| !flow.app.is_udp()) {
+        let flows = flows
+            .iter()
+            .map(|at| &regions[at.region].hosts.flows[at.index]);
+        for flow in flows.filter(|flow| !flow.app.is_udp()) {
             for what in FLOW_COLUMNS {
                 sampler.add_column(format!("flow/{}/{what}", flow.counts.flow));
             }
         }
-        let find = |name: &str| switches.iter().position(|s| s.name == name);
+        let switch = |at: &Member| &regions[at.region].switches[at.index];
+        let find = |name: &str| switches.iter().copied().find(|at| switch(at).name == name);
         for sampled in &sample.ports {
             let Some(switch) = find(&sampled.switch) else {
                 continue; // checked with the configuration
@@ -74,11 +80,11 @@ impl Sampler {
             sampler.sources.push(Source::Port { switch, port });
         }
         for (i, sampled) in sample.registers.iter().enumerate() {
-            let Some(switch) = find(&sampled.switch) else {
+            let Some(at) = find(&sampled.switch) else {
                 continue;
             };
             let here = format!("sample.registers[{i}]");
-            let pipeline = switches[switch].device.pipeline().ok_or_else(|| {
+            let pipeline = switch(&at).device.pipeline().ok_or_else(|| {
                 let message = format!("switch \"{}\" starts without a program", sampled.switch);
                 ConfigError::new(format!("{here}.register"), message)
             })?;
@@ -91,7 +97,7 @@ impl Sampler {
                 let (switch_name, register_name) = (&sampled.switch, &sampled.register);
                 sampler.add_column(format!("register/{switch_name}/{register_name}/{index}"));
                 sampler.sources.push(Source::Register {
-                    switch,
+                    switch: at,
                     register,
                     index,
                 });
@@ -110,13 +116,7 @@ impl Sampler {
     }
 
     /// One row.
-    pub(crate) fn sample(
-        &mut self,
-        now: Nanos,
-        switches: &[Switch],
-        hosts: &Hosts,
-        machine: Option<&RealHosts>,
-    ) {
+    pub(crate) fn sample(&mut self, now: Nanos, regions: &[Region], flows: &[Member]) {
         let mut columns = self.columns.iter_mut();
         let mut push = |value: u64| {
             if let Some(column) = columns.next() {
@@ -124,19 +124,16 @@ impl Sampler {
             }
         };
         push(now);
-        self.received_bytes.clear();
-        self.received_bytes
-            .extend(hosts.flows.iter().map(|flow| flow.counts.received_bytes));
-        for end in hosts.sockets.iter().filter(|end| !end.is_sender) {
-            self.received_bytes[end.flow as usize] += end.connection.received_bytes();
+        for (region, received_bytes) in regions.iter().zip(&mut self.received_bytes) {
+            region.hosts.received_bytes(received_bytes);
         }
-        for (place, (flow, received_bytes)) in
-            hosts.flows.iter().zip(&self.received_bytes).enumerate()
-        {
+        for (place, at) in flows.iter().enumerate() {
+            let hosts = &regions[at.region].hosts;
+            let flow = &hosts.flows[at.index];
             if flow.app.is_udp() {
                 continue;
             }
-            if let Some(real) = machine.and_then(|machine| machine.flow(place)) {
+            if let Some(real) = regions[0].machine.as_ref().and_then(|m| m.flow(place)) {
                 push(real.cwnd_packets.into());
                 push(real.ssthresh_packets.into());
                 push(real.srtt_ns);
@@ -149,13 +146,14 @@ impl Sampler {
             push(sender.snd_cwnd.into());
             push(sender.snd_ssthresh.into());
             push(sender.srtt_ns);
-            push(*received_bytes);
+            let receiver = flow.receiver_in.unwrap_or(*at);
+            push(self.received_bytes[receiver.region][receiver.index]);
             push(sender.in_flight.into());
         }
         for source in &self.sources {
             match *source {
                 Source::Port { switch, port } => {
-                    let switch = &switches[switch];
+                    let switch = &regions[switch.region].switches[switch.index];
                     push(
                         switch
                             .device
@@ -169,7 +167,8 @@ impl Sampler {
                     register,
                     index,
                 } => {
-                    let pipeline = switches[switch].device.pipeline();
+                    let switch = &regions[switch.region].switches[switch.index];
+                    let pipeline = switch.device.pipeline();
                     let value = pipeline.and_then(|p| p.register_get(register, index).ok());
                     push(value.and_then(|bits| bits.to_u64()).unwrap_or(0));
                 }

@@ -2,33 +2,40 @@
 //! `Simulation`: what the outside calls — time, switches, changes while it runs, and results.
 
 use crate::build;
-use crate::calendar::EntityId;
+use crate::calendar::{Calendar, EntityId};
 use crate::config::{Change, Config, Direction, LinkSettings};
 use crate::error::{listed, ConfigError, RequestError};
-use crate::hosts::Hosts;
-use crate::machine::RealHosts;
+use crate::region::{Member, Region, Stop};
 use crate::results::{FlowReport, HostReport, LinkReport, PortReport, SwitchReport, Transfer};
 use crate::series::Sampler;
 use device::{Device, Nanos, PortChange};
-use fabric::{Actor, Fabric, FrameId, Sink, Switch, Wire};
+use fabric::{FrameId, Switch};
+use rayon::ThreadPool;
+use std::sync::Arc;
 use traffic::link::{Link, LinkOptionError, SpikeBlocks};
 
 /// A network in virtual time.
 pub struct Simulation {
     pub(crate) now: Nanos,
-    pub(crate) fabric: Fabric,
-    pub(crate) switches: Vec<Switch>,
-    pub(crate) hosts: Hosts,
+    pub(crate) regions: Vec<Region>,
+    /// In the order of the configuration; of flows, the senders'.
+    pub(crate) switches: Vec<Member>,
+    pub(crate) hosts: Vec<Member>,
+    pub(crate) flows: Vec<Member>,
     pub(crate) links: Vec<LinkEnds>,
+    /// Wires from one region to another.
+    pub(crate) borders: Vec<Member>,
     pub(crate) changes: Changes,
     pub(crate) sampler: Option<Sampler>,
-    pub(crate) machine: Option<Box<RealHosts>>,
+    pub(crate) transfers: Vec<Transfer>,
+    /// Where regions act side by side.
+    pub(crate) pool: Option<Arc<ThreadPool>>,
 }
 
 /// A link: its wires a_to_b and b_to_a.
 pub(crate) struct LinkEnds {
     pub(crate) name: String,
-    pub(crate) wires: [u32; 2],
+    pub(crate) wires: [Member; 2],
 }
 
 /// What is still to change, in order of time.
@@ -68,7 +75,9 @@ impl Simulation {
     /// No event comes before this instant; None: none will come.
     pub fn next_event(&mut self) -> Option<Nanos> {
         self.refresh();
-        self.fabric.calendar.peek().map(|(at, _)| at.max(self.now))
+        let calendars = self.regions.iter().map(|region| &region.fabric.calendar);
+        let next = calendars.filter_map(Calendar::peek).map(|(at, _)| at);
+        next.min().map(|at| at.max(self.now))
     }
 
     /// Lets everything happen that is due until `t`, that instant included; it is `t` then. Returns the present.
@@ -76,15 +85,15 @@ impl Simulation {
         self.run(t, false)
     }
 
-    /// As `run_until`, but stops after the event by which a switch has a message for its controller.
-    /// Returns the present: earlier than `t` when there is a message.
+    /// As `run_until`, but stops after the event by which a switch has a message for its controller; of a network of several
+    /// regions, within the least delay between them after it. Returns the present: earlier than `t` when there is a message.
     pub fn run_until_message(&mut self, t: Nanos) -> Nanos {
         self.run(t, true)
     }
 
     /// True when a switch has messages (digests, packet-ins, idle time-outs) that were not taken.
     pub fn has_messages(&self) -> bool {
-        self.switches.iter().any(|s| s.device.has_events())
+        self.regions.iter().any(Region::has_messages)
     }
 
     fn run(&mut self, t: Nanos, stop_on_messages: bool) -> Nanos {
@@ -92,139 +101,81 @@ impl Simulation {
         if stop_on_messages && self.has_messages() {
             return self.now;
         }
-        while let Some((at, entity)) = self.fabric.calendar.peek() {
-            if at > t {
-                break;
-            }
-            self.now = self.now.max(at);
-            let touched = self.act(entity, t);
-            if let Some(frame) = self.fabric.at_host.take() {
-                self.hosts.prefetch(self.fabric.frames.get(frame).as_ref());
-            }
-            if stop_on_messages && touched.is_some_and(|s| self.switches[s].device.has_events()) {
-                return self.now;
+        let has_stopped = match self.regions.len() {
+            1 => self.run_region(t, stop_on_messages),
+            _ => self.run_windows(t, stop_on_messages),
+        };
+        self.take_transfers();
+        if !has_stopped {
+            self.now = self.now.max(t);
+            self.read_machine();
+        }
+        self.now
+    }
+
+    /// As `run_windows` where there is one region: as it comes.
+    fn run_region(&mut self, t: Nanos, stop_on_messages: bool) -> bool {
+        self.regions[0].now = self.now;
+        loop {
+            let stop = self.regions[0].run(t, stop_on_messages);
+            self.now = self.regions[0].now;
+            match stop {
+                Stop::Time => return false,
+                Stop::Message => return true,
+                Stop::Global(entity) => self.act(entity),
             }
         }
-        self.now = self.now.max(t);
-        self.read_machine();
-        self.now
+    }
+
+    /// Takes in the transfers that have finished, in order of time.
+    fn take_transfers(&mut self) {
+        let known = self.transfers.len();
+        for region in &mut self.regions {
+            self.transfers.append(&mut region.hosts.transfers);
+        }
+        self.transfers[known..].sort_by_key(|transfer| transfer.end_ns);
     }
 
     /// Takes in what the real hosts have reported.
     fn read_machine(&mut self) {
-        if let Some(machine) = &mut self.machine {
+        if let Some(machine) = &mut self.regions[0].machine {
             machine.read_samples();
-            self.hosts.transfers.extend(machine.take_finished());
+            self.transfers.extend(machine.take_finished());
         }
     }
 
-    /// One event; the switch that it touched.
-    #[inline]
-    fn act(&mut self, entity: EntityId, until: Nanos) -> Option<usize> {
-        match self.fabric.actors[entity as usize] {
-            Actor::Wire(wire) => return self.deliver(wire),
-            Actor::Switch(index) => {
-                let index = index as usize;
-                self.switches[index].act(self.now, &mut self.fabric);
-                return Some(index);
-            }
-            Actor::App(flow) => self.hosts.act(self.now, flow, &mut self.fabric),
-            Actor::Timer(slot) => self.hosts.on_timer(self.now, slot, &mut self.fabric),
-            Actor::Machine => {
-                if let Some(machine) = &mut self.machine {
-                    machine.act(self.now, until, &mut self.fabric, &mut self.hosts.hosts);
-                }
-            }
-            Actor::Changes => self.change(),
-            Actor::Sampler => {
-                self.read_machine();
-                if let Some(sampler) = &mut self.sampler {
-                    let machine = self.machine.as_deref();
-                    sampler.sample(self.now, &self.switches, &self.hosts, machine);
-                    let next = sampler.next(self.now);
-                    self.fabric.calendar.set_after_action(entity, next);
-                }
-            }
-        }
-        None
+    /// When something is due that concerns the whole network, and what.
+    pub(crate) fn next_global(&self) -> Option<(Nanos, EntityId)> {
+        let sampler = self.sampler.as_ref().map(|sampler| sampler.entity);
+        let entities = [Some(self.changes.entity), sampler];
+        let calendar = &self.regions[0].fabric.calendar;
+        let due = |entity| Some((calendar.due(entity)?, entity));
+        entities.into_iter().flatten().filter_map(due).min()
     }
 
-    /// Hands over what has left a wire.
-    #[inline]
-    fn deliver(&mut self, wire: u32) -> Option<usize> {
-        let (now, index) = (self.now, wire as usize);
-        let Wire { entity, to, .. } = self.fabric.wires[index];
-        let mut exit = self.fabric.wires[index].link.poll(now);
-        let next = loop {
-            if let Some(exit) = exit {
-                if exit.dropped.is_none() {
-                    self.hand_over(to, exit.item);
-                }
-                self.fabric.frames.release(exit.item);
-            }
-            self.prefetch(index, to);
-            let link = &mut self.fabric.wires[index].link;
-            let next = link.next_event();
-            if next.is_none_or(|at| at > now) {
-                break next;
-            }
-            exit = link.poll(now);
-        };
-        if let (Sink::Interface(_), Some(machine)) = (to, &self.machine) {
-            machine.reschedule(&mut self.fabric);
+    /// What concerns the whole network is due.
+    pub(crate) fn act(&mut self, entity: EntityId) {
+        if entity == self.changes.entity {
+            return self.change();
         }
-        self.fabric.calendar.set_after_action(entity, next);
-        match to {
-            Sink::Switch { index, .. } => Some(index as usize),
-            Sink::Host(_) | Sink::Interface(_) => None,
-        }
-    }
-
-    /// Has what the wire's next frames will meet come into the cache: their headers and, where a host is next, its
-    /// connection.
-    #[inline]
-    fn prefetch(&self, wire: usize, to: Sink) {
-        let mut next = self.fabric.wires[wire].link.next_items();
-        let (first, second) = (next.next(), next.next());
-        if let (Some(&frame), Sink::Host(_)) = (first, to) {
-            self.hosts.prefetch(self.fabric.frames.get(frame).as_ref());
-        }
-        if let Some(&frame) = second.or(first) {
-            self.fabric.frames.prefetch(frame);
-        }
-    }
-
-    /// A frame has come to the end of its wire.
-    #[inline]
-    fn hand_over(&mut self, to: Sink, frame: FrameId) {
-        let now = self.now;
-        match to {
-            Sink::Switch { index, port } => {
-                let switch = &mut self.switches[index as usize];
-                switch.receive(now, port, frame, &mut self.fabric);
-            }
-            Sink::Host(host) => self.hosts.receive(now, host, frame, &mut self.fabric),
-            Sink::Interface(interface) => {
-                if let Some(machine) = &mut self.machine {
-                    let frame = self.fabric.frames.get(frame);
-                    machine.deliver(now, interface, frame.as_ref(), &mut self.hosts.hosts);
-                }
-            }
+        self.take_transfers();
+        self.read_machine();
+        if let Some(sampler) = &mut self.sampler {
+            sampler.sample(self.now, &self.regions, &self.flows);
+            let next = sampler.next(self.now);
+            let calendar = &mut self.regions[0].fabric.calendar;
+            calendar.set_after_action(entity, next);
         }
     }
 
     /// The caller may have changed the devices: when they are due.
     fn refresh(&mut self) {
-        for switch in &self.switches {
-            self.fabric
-                .calendar
-                .set(switch.entity, switch.device.next_due());
-        }
+        self.regions.iter_mut().for_each(Region::refresh);
     }
 
     /// What went wrong with the machine of the real hosts; it takes no part from then on.
     pub fn machine_failure(&self) -> Option<&str> {
-        self.machine.as_ref()?.failure()
+        self.regions[0].machine.as_ref()?.failure()
     }
 
     /// The first of the configuration's changes that could not be made since the last call.
@@ -234,25 +185,32 @@ impl Simulation {
 
     /// Ends the machine of the real hosts, if there is one; nothing is asked of the simulation afterwards.
     pub fn end_machine(&mut self) {
-        self.machine = None;
+        self.regions[0].machine = None;
     }
 
     // ---- switches -----------------------------------------------------------------------------------------
 
     /// Names of the switches, in the order of the configuration.
     pub fn switch_names(&self) -> impl Iterator<Item = &str> {
-        self.switches.iter().map(|switch| switch.name.as_str())
+        self.each_switch().map(|switch| switch.name.as_str())
+    }
+
+    fn each_switch(&self) -> impl Iterator<Item = &Switch> {
+        let switches = self.switches.iter();
+        switches.map(|at| &self.regions[at.region].switches[at.index])
     }
 
     /// A switch by name.
     pub fn switch(&self, name: &str) -> Option<&Device> {
-        let switch = self.switches.iter().find(|s| s.name == name)?;
+        let switch = self.each_switch().find(|s| s.name == name)?;
         Some(&switch.device)
     }
 
     /// A switch by name, for its control plane: tables, program, packet-out at `now()`.
     pub fn switch_mut(&mut self, name: &str) -> Option<&mut Device> {
-        let switch = self.switches.iter_mut().find(|s| s.name == name)?;
+        let regions = self.regions.iter_mut();
+        let mut switches = regions.flat_map(|region| &mut region.switches);
+        let switch = switches.find(|s| s.name == name)?;
         Some(&mut switch.device)
     }
 
@@ -271,15 +229,15 @@ impl Simulation {
         let wires = self.changeable_wires(link, direction)?;
         let invalid = |e| RequestError::Invalid(format!("link \"{link}\": {e}"));
         let changed = wires.into_iter().map(|wire| {
-            let before = self.fabric.wires[wire as usize].link.options();
+            let before = self.link(wire).options();
             Ok((wire, settings.applied_to(before)?))
         });
         // All directions are checked before one is changed.
         let changed: Result<Vec<_>, LinkOptionError> = changed.collect();
         for (wire, options) in changed.map_err(invalid)? {
-            let link = &mut self.fabric.wires[wire as usize].link;
-            link.set(self.now, options).map_err(invalid)?;
-            self.fabric.refresh_wire(wire);
+            let now = self.now;
+            self.change_link(wire, |link| link.set(now, options))
+                .map_err(invalid)?;
         }
         Ok(())
     }
@@ -353,7 +311,7 @@ impl Simulation {
 
     /// The switch that has this port.
     fn port_of(&mut self, switch: &str, port: u32) -> Result<&mut Device, RequestError> {
-        let known = listed(self.switches.iter().map(|s| s.name.as_str()));
+        let known = listed(self.switch_names());
         let device = self
             .switch_mut(switch)
             .ok_or_else(|| RequestError::Unknown {
@@ -379,15 +337,33 @@ impl Simulation {
         change: impl Fn(&mut Link<FrameId>, Nanos),
     ) -> Result<(), RequestError> {
         for wire in self.changeable_wires(link, direction)? {
-            change(&mut self.fabric.wires[wire as usize].link, self.now);
-            self.fabric.refresh_wire(wire);
+            let now = self.now;
+            self.change_link(wire, |link| change(link, now));
         }
         Ok(())
     }
 
+    fn link(&self, wire: Member) -> &Link<FrameId> {
+        &self.regions[wire.region].fabric.wires[wire.index].link
+    }
+
+    fn change_link<R>(&mut self, wire: Member, change: impl FnOnce(&mut Link<FrameId>) -> R) -> R {
+        let fabric = &mut self.regions[wire.region].fabric;
+        let changed = change(&mut fabric.wires[wire.index].link);
+        fabric.refresh_wire(wire.index as u32);
+        changed
+    }
+
     /// The wires of a link, unless the real hosts run ahead: they have received already what is due on their links, so no link may change.
-    fn changeable_wires(&self, link: &str, direction: Direction) -> Result<Vec<u32>, RequestError> {
-        let given_until = self.machine.as_ref().map_or(0, |real| real.given_until());
+    fn changeable_wires(
+        &self,
+        link: &str,
+        direction: Direction,
+    ) -> Result<Vec<Member>, RequestError> {
+        let given_until = self.regions[0]
+            .machine
+            .as_ref()
+            .map_or(0, |real| real.given_until());
         if given_until > self.now + 1 {
             let (now, first) = (self.now, given_until - 1);
             return Err(RequestError::Invalid(format!(
@@ -397,7 +373,7 @@ impl Simulation {
         self.wires(link, direction)
     }
 
-    fn wires(&self, link: &str, direction: Direction) -> Result<Vec<u32>, RequestError> {
+    fn wires(&self, link: &str, direction: Direction) -> Result<Vec<Member>, RequestError> {
         match self.links.iter().find(|ends| ends.name == link) {
             Some(ends) => Ok(ends.wires[direction.indices()].to_vec()),
             None => Err(RequestError::Unknown {
@@ -423,9 +399,8 @@ impl Simulation {
             }
         }
         let next = self.changes.list.get(self.changes.done);
-        self.fabric
-            .calendar
-            .set_after_action(self.changes.entity, next.map(|change| change.at_ns));
+        let calendar = &mut self.regions[0].fabric.calendar;
+        calendar.set_after_action(self.changes.entity, next.map(|change| change.at_ns));
     }
 
     fn apply(&mut self, change: &Change) -> Result<(), RequestError> {
@@ -463,29 +438,36 @@ impl Simulation {
 
     /// Counts of all flows, in the order of the configuration.
     pub fn flows(&self) -> Vec<FlowReport> {
-        let mut reports = self.hosts.flow_reports();
-        for (place, report) in reports.iter_mut().enumerate() {
-            if let Some(real) = self.machine.as_ref().and_then(|m| m.flow(place)) {
-                real.show_in(report);
+        let regions = self.regions.iter();
+        let reports: Vec<_> = regions.map(|region| region.hosts.flow_reports()).collect();
+        let machine = self.regions[0].machine.as_ref();
+        let report = |(place, at): (usize, &Member)| {
+            let mut report = reports[at.region][at.index].clone();
+            if let Some(there) = self.regions[at.region].hosts.flows[at.index].receiver_in {
+                report.add_receiver(&reports[there.region][there.index]);
             }
-        }
-        reports
+            if let Some(real) = machine.and_then(|machine| machine.flow(place)) {
+                real.show_in(&mut report);
+            }
+            report
+        };
+        self.flows.iter().enumerate().map(report).collect()
     }
 
     /// Counts of all switch ports but the CPU port.
     pub fn ports(&self) -> Vec<PortReport> {
-        self.switches.iter().flat_map(PortReport::all_of).collect()
+        self.each_switch().flat_map(PortReport::all_of).collect()
     }
 
     /// Counts of all switches.
     pub fn switches(&self) -> Vec<SwitchReport> {
-        self.switches.iter().map(SwitchReport::of).collect()
+        self.each_switch().map(SwitchReport::of).collect()
     }
 
     /// Counts of both directions of all links.
     pub fn links(&self) -> Vec<LinkReport> {
         let of = |ends: &LinkEnds, i: usize| {
-            let link = &self.fabric.wires[ends.wires[i] as usize].link;
+            let link = self.link(ends.wires[i]);
             LinkReport::new(&ends.name, ["a_to_b", "b_to_a"][i], link)
         };
         self.links
@@ -496,18 +478,23 @@ impl Simulation {
 
     /// Counts of all hosts.
     pub fn hosts(&self) -> Vec<HostReport> {
-        self.hosts.host_reports()
+        let hosts = self.hosts.iter();
+        let host = |at: &Member| self.regions[at.region].hosts.hosts[at.index].counts.clone();
+        hosts.map(host).collect()
     }
 
     /// Finished transfers, in the order in which they finished.
     pub fn transfers(&self) -> &[Transfer] {
-        &self.hosts.transfers
+        &self.transfers
     }
 
     /// Files (`bytes` applications) that are under way now.
     pub fn unfinished_transfers(&self) -> Vec<Transfer> {
-        let mut found = self.hosts.unfinished_transfers(self.now());
-        if let Some(machine) = &self.machine {
+        let regions = self.regions.iter();
+        let mut found: Vec<_> = regions
+            .flat_map(|region| region.hosts.unfinished_transfers(self.now))
+            .collect();
+        if let Some(machine) = &self.regions[0].machine {
             found.extend_from_slice(machine.unfinished_transfers());
         }
         found

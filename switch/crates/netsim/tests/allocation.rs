@@ -11,6 +11,12 @@ use serde_json::json;
 
 #[test]
 fn steady_state_allocates_nothing() {
+    for regions in [1, 2] {
+        allocates_nothing(regions);
+    }
+}
+
+fn allocates_nothing(regions: usize) {
     let tcp = json!({"mss_bytes": 960});
     let ena = json!({"mss_bytes": 960, "recovery": "sack", "rack": true, "cc": "ena_rfc6675_plus", "ena": true, "ena_naming": "lowest"});
     let flows = json!([
@@ -20,7 +26,7 @@ fn steady_state_allocates_nothing() {
     let mut config = dumbbell(10_000_000, 50, 5_000_000, flows);
     config["links"][4]["a_to_b"] =
         json!({"delay_ns": 5_000_000, "jitter_ns": 100_000, "loss": 0.001, "ber": 1e-6});
-    let mut sim = routed(&config);
+    let mut sim = routed_in(&config, Some(regions));
     set_qthresh(sim.switch_mut("s1").unwrap(), 3, 50, 12);
     sim.run_until(60_000_000_000);
     let packets = sim.switch("s1").unwrap().stats().received;

@@ -234,7 +234,7 @@ impl Network {
     pub fn advance(&mut self, until: Nanos, out: &mut impl Outbox) -> bool {
         let mut left = EVENTS_A_TURN;
         loop {
-            while let Some((interface, frame)) = self.fabric.leaving.pop_front() {
+            while let Some((_, interface, frame)) = self.fabric.leaving.pop_front() {
                 let wire = NO_WIRE;
                 out.push(
                     Departure { interface, wire },

@@ -17,6 +17,7 @@ const SAMPLE_PERIOD_NS_MIN: u64 = 1_000;
 /// Largest payload of UDP in IPv4.
 const UDP_PAYLOAD_MAX: u64 = 65_535 - 28;
 const RATES_BPS: RangeInclusive<u64> = 1..=400_000_000_000;
+const THREADS_MAX: usize = 1_024;
 /// Arrivals of one web source: its 45,000 ports are not used again within 60 s.
 const ARRIVALS_PER_S_MAX: f64 = 700.0;
 
@@ -37,6 +38,11 @@ impl Config {
         self.check_flows(&nodes)?;
         self.check_machine()?;
         self.check_changes(&nodes)?;
+        if let Some(threads) = self.threads {
+            let is_allowed = (1..=THREADS_MAX).contains(&threads);
+            let allowed = format!("1 to {THREADS_MAX}, or null");
+            allow(is_allowed, "threads".to_owned(), threads, allowed)?;
+        }
         match &self.sample {
             Some(sample) => check_sample(sample, &nodes),
             None => Ok(()),

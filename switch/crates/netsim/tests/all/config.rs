@@ -59,6 +59,8 @@ fn each_switch_has_chance_of_its_own_by_the_runs_seed() {
 fn unknown_keys_and_wrong_types_are_told() {
     let cases = [
         ("/speed", json!(1), "speed: unknown field `speed`, expected one of `seed`, `programs`, "),
+        ("/threads", json!(0), "threads: 0 is not allowed; allowed: 1 to 1024, or null"),
+        ("/threads", json!("all"), "threads: invalid type: string \"all\", expected usize"),
         ("/links/4/a_to_b/delay_ms", json!(1), "links[4].a_to_b.delay_ms: unknown key; allowed: delay_ns, "),
         ("/switches/0/ports/2/scheduler", json!("fifo"), "switches[0].ports[2].scheduler: scheduler \"fifo\" is unknown; allowed: strict, wrr, drr, calendar, fq"),
         ("/switches/0/ports/2/link_layer", json!("ip"), "switches[0].ports[2].link_layer: link_layer \"ip\" is unknown; allowed: none, ethernet, atm"),

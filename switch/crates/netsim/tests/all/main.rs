@@ -11,5 +11,6 @@ mod handover;
 mod links;
 mod machine;
 mod occupancy;
+mod regions;
 mod tcp;
 mod udp;

@@ -9,8 +9,9 @@
 #![allow(dead_code)]
 
 pub mod handover;
+pub mod tree;
 
-use netsim::{Device, LinkReport, Simulation};
+use netsim::{Config, Device, LinkReport, Simulation};
 use serde_json::{json, Value};
 use v1model::{ActionCall, Bits, Entry, EntryAction, EntryKey, KeyMatch};
 
@@ -47,7 +48,14 @@ pub fn dumbbell(rate_bps: u64, queue_packets: u64, delay_ns: u64, flows: Value) 
 
 /// The dumbbell, built, with its routes.
 pub fn routed(config: &Value) -> Simulation {
-    let mut sim = Simulation::from_json(&config.to_string()).unwrap();
+    routed_in(config, None)
+}
+
+/// The same in so many regions.
+pub fn routed_in(config: &Value, regions: Option<usize>) -> Simulation {
+    let mut config = Config::from_json(&config.to_string()).unwrap();
+    config.regions = regions;
+    let mut sim = Simulation::new(&config).unwrap();
     for (switch, ports) in [("s1", [1, 2, 3, 3]), ("s2", [3, 3, 1, 2])] {
         let device = sim.switch_mut(switch).unwrap();
         for (i, port) in ports.into_iter().enumerate() {

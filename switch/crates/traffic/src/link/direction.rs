@@ -423,7 +423,13 @@ impl<T> Link<T> {
 
     /// The next frame that has left the link by `now`: lost ones first, then those to deliver, in order of their instants.
     pub fn poll(&mut self, now: Nanos) -> Option<Exit<T>> {
-        self.advance(now);
+        self.poll_offered(now, now)
+    }
+
+    /// The same while frames are still to be offered at instants from `offered` on: the line stands there. All that leaves by
+    /// `now` must be on the medium by then, as it is less than the least delay later.
+    pub fn poll_offered(&mut self, offered: Nanos, now: Nanos) -> Option<Exit<T>> {
+        self.advance(offered);
         if let Some((at, item, reason)) = self.dropped.pop_front() {
             return Some(Exit {
                 at,

@@ -64,7 +64,7 @@ impl Default for LinkOptions {
 
 impl LinkOptions {
     /// The least delay that a frame can meet.
-    pub(super) fn delay_min_ns(&self) -> Nanos {
+    pub fn delay_min_ns(&self) -> Nanos {
         match self.jitter_distribution {
             _ if self.jitter_ns == 0 => self.delay_ns,
             JitterDistribution::Uniform => self.delay_ns.saturating_sub(self.jitter_ns),
