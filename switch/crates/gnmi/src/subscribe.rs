@@ -436,7 +436,7 @@ fn streamed(subscription: &Subscription, pattern: Pattern) -> Result<Vec<Watched
             let every = Duration::from_nanos(subscription.sample_interval);
             let mut sampled = Watched::new(all_of(pattern), false);
             sampled.fastest = every < INTERVAL_MIN;
-            sampled.repeat(every.max(INTERVAL_MIN), !subscription.suppress_redundant);
+            sampled.repeat(every, !subscription.suppress_redundant);
             vec![sampled]
         }
         SubscriptionMode::OnChange => {

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -17,7 +18,7 @@ use crate::proto::p4rt::StreamMessageResponse;
 
 /// Arbitration messages that a client may leave unread; a client with more is cut off.
 const CONTROL_QUEUE: usize = 1024;
-/// Packets, digests and notifications that a client may leave unread; more are dropped.
+/// Packets, digests and notifications that a client may leave unread; more are dropped and counted.
 const DATA_QUEUE: usize = 4096;
 /// Bytes of them; and of errors, which tell a client of what it sent itself.
 const DATA_BYTES: usize = 8 << 20;
@@ -32,6 +33,8 @@ pub struct Clients {
     pub arbiter: Arbiter,
     senders: HashMap<StreamId, Sender>,
     last_id: u64,
+    /// Messages that were dropped because a client did not read fast enough.
+    pub dropped: AtomicU64,
 }
 
 struct Sender {
@@ -50,6 +53,7 @@ impl Clients {
             arbiter: Arbiter::new(device_id),
             senders: HashMap::new(),
             last_id: 0,
+            dropped: AtomicU64::new(0),
         }
     }
 
@@ -116,7 +120,11 @@ impl Clients {
         let message = StreamMessageResponse {
             update: Some(update),
         };
-        self.senders.get(&id).is_some_and(|s| s.put(message, max))
+        let sent = self.senders.get(&id).is_some_and(|s| s.put(message, max));
+        if !sent {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        sent
     }
 
     /// Sends to the primary of each role; false when nobody got it.
@@ -215,6 +223,7 @@ mod tests {
         let packets = (0..200).take_while(|_| clients.send(id, packet())).count();
         let room = DATA_BYTES - errors * 10_000;
         assert!((1..=room / 100_000).contains(&packets), "{packets}");
+        assert_eq!(clients.dropped.load(Ordering::Relaxed), 2);
         // What was read makes room.
         let mut out = VecDeque::new();
         outgoing.take(&mut out);

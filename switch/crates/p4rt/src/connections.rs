@@ -7,6 +7,7 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -66,6 +67,8 @@ pub struct Connections {
 
 struct State {
     used: Mutex<Used>,
+    /// Bytes of headers that the client takes, as it said at the beginning; 0 where it did not.
+    headers: AtomicU32,
 }
 
 struct Used {
@@ -147,9 +150,15 @@ impl Connections {
         };
         let state = Arc::new(State {
             used: Mutex::new(used),
+            headers: AtomicU32::new(0),
         });
         self.open.push(Arc::downgrade(&state));
-        Some(Stream { tcp, closed, state })
+        Some(Stream {
+            tcp,
+            closed,
+            greeting: Some(Greeting::default()),
+            state,
+        })
     }
 
     /// Those that have carried no call for so long, with when their last one ended.
@@ -197,6 +206,12 @@ impl State {
 }
 
 impl Connection {
+    /// Bytes of headers that the client takes, where it said so in a way that we can read (with TLS we cannot).
+    pub fn headers(&self) -> Option<u32> {
+        let headers = self.0.upgrade()?.headers.load(Ordering::Relaxed);
+        Some(headers).filter(|bytes| *bytes > 0)
+    }
+
     /// A call begins.
     pub fn call(&self) -> Call {
         if let Some(state) = self.0.upgrade() {
@@ -220,6 +235,8 @@ impl Drop for Call {
 pub struct Stream {
     tcp: TcpStream,
     closed: oneshot::Receiver<()>,
+    /// While it may still say what it takes.
+    greeting: Option<Greeting>,
     state: Arc<State>,
 }
 
@@ -250,7 +267,15 @@ impl AsyncRead for Stream {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         self.check_open(cx)?;
-        Pin::new(&mut self.tcp).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.tcp).poll_read(cx, buf);
+        if let Some(mut greeting) = self.greeting.take() {
+            match greeting.more(&buf.filled()[before..]) {
+                None => self.greeting = Some(greeting),
+                Some(bytes) => self.state.headers.store(bytes, Ordering::Relaxed),
+            }
+        }
+        read
     }
 }
 
@@ -281,5 +306,70 @@ impl AsyncWrite for Stream {
 
     fn is_write_vectored(&self) -> bool {
         self.tcp.is_write_vectored()
+    }
+}
+
+/// The first bytes of an HTTP/2 client: a fixed text, then the frame of its settings (RFC 9113 §3.4, §6.5).
+#[derive(Default)]
+struct Greeting {
+    bytes: Vec<u8>,
+}
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const FRAME_HEADER: usize = 9;
+const SETTINGS: u8 = 4;
+const MAX_HEADER_LIST_SIZE: [u8; 2] = [0, 6];
+/// Longest frame of settings that is looked at.
+const SETTINGS_MAX: usize = 512;
+
+impl Greeting {
+    /// Some when it is known what the client takes, 0 where it does not say.
+    fn more(&mut self, bytes: &[u8]) -> Option<u32> {
+        self.bytes.extend_from_slice(bytes);
+        let common = self.bytes.len().min(PREFACE.len());
+        if self.bytes[..common] != PREFACE[..common] {
+            return Some(0);
+        }
+        let frame = self.bytes.get(PREFACE.len()..)?;
+        let (header, rest) = frame.split_at_checked(FRAME_HEADER)?;
+        let length = u32::from_be_bytes([0, header[0], header[1], header[2]]) as usize;
+        if header[3] != SETTINGS || length > SETTINGS_MAX {
+            return Some(0);
+        }
+        let settings = rest.get(..length)?.chunks_exact(6);
+        let sizes = settings.filter(|s| s[..2] == MAX_HEADER_LIST_SIZE);
+        let size = sizes
+            .map(|s| u32::from_be_bytes([s[2], s[3], s[4], s[5]]))
+            .next_back();
+        Some(size.unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_takes_is_read_however_its_greeting_is_cut() {
+        let mut greeting = PREFACE.to_vec();
+        greeting.extend([0, 0, 12, 4, 0, 0, 0, 0, 0]);
+        greeting.extend([0, 2, 0, 0, 0, 0, 0, 6, 0, 1, 0, 0]);
+        greeting.extend([0, 0, 0, 1]); // the next frame
+        for step in 1..greeting.len() {
+            let mut read = Greeting::default();
+            let said = greeting.chunks(step).find_map(|some| read.more(some));
+            assert_eq!(said, Some(65_536), "{step}");
+        }
+        // Without the setting, another frame first, no HTTP/2 at all.
+        assert_eq!(
+            Greeting::default().more(&[PREFACE, &[0, 0, 0, 4, 0, 0, 0, 0, 0]].concat()),
+            Some(0)
+        );
+        assert_eq!(
+            Greeting::default().more(&[PREFACE, &[0, 0, 8, 6, 0, 0, 0, 0, 0]].concat()),
+            Some(0)
+        );
+        assert_eq!(Greeting::default().more(&[22, 3, 1, 2, 0]), Some(0));
+        assert_eq!(Greeting::default().more(&PREFACE[..9]), None);
     }
 }

@@ -8,7 +8,7 @@ use v1model::Nanos;
 
 use crate::proto::p4rt::digest_entry::Config;
 
-/// Samples of one digest that wait or are sent and not acknowledged; more are dropped.
+/// Samples of one digest that wait or are sent and not acknowledged; more are dropped and counted.
 pub const MAX_OUTSTANDING: usize = 65_536;
 
 /// The size of a list where the client sets no limit.
@@ -32,6 +32,8 @@ pub struct Digests {
     digests: BTreeMap<u32, Digest>,
     /// Lists are numbered over all digests.
     last_list_id: u64,
+    /// Samples that were dropped, because too many were outstanding or nobody could take them.
+    pub lost: u64,
 }
 
 #[derive(Default)]
@@ -84,7 +86,11 @@ impl Digests {
     pub fn take(&mut self, digest_id: u32, sample: &[u8], now: Nanos) -> Option<List> {
         let digest = self.digests.get_mut(&digest_id)?;
         digest.expire(now);
-        if digest.known.contains(sample) || digest.known.len() >= MAX_OUTSTANDING {
+        if digest.known.contains(sample) {
+            return None;
+        }
+        if digest.known.len() >= MAX_OUTSTANDING {
+            self.lost += 1;
             return None;
         }
         if digest.waiting.is_empty() {
@@ -112,7 +118,7 @@ impl Digests {
         self.digests.values().filter_map(Digest::due).min()
     }
 
-    /// The client has taken in a list, or it could not be sent: its samples may be reported again.
+    /// The client has taken in a list.
     pub fn ack(&mut self, digest_id: u32, list_id: u64) {
         let Some(digest) = self.digests.get_mut(&digest_id) else {
             return;
@@ -128,6 +134,12 @@ impl Digests {
                 digest.known.remove(&sample);
             }
         }
+    }
+
+    /// A list could not be sent: its samples may be reported again.
+    pub fn unsent(&mut self, list: &List) {
+        self.lost += list.samples.len() as u64;
+        self.ack(list.digest_id, list.list_id);
     }
 }
 
@@ -252,12 +264,12 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_bounded() {
+    fn a_flood_is_bounded_and_counted() {
         let mut d = digests(i64::MAX, i32::MAX, 5_000);
         for i in 0..MAX_OUTSTANDING as u32 + 10 {
             d.take(1, &i.to_be_bytes(), 0);
         }
-        assert_eq!(d.digests[&1].known.len(), MAX_OUTSTANDING);
+        assert_eq!(d.lost, 10);
     }
 
     #[test]
@@ -265,7 +277,8 @@ mod tests {
         let mut d = digests(0, 1, 5_000);
         assert_eq!(d.take(2, b"a", 0), None);
         let list = d.take(1, b"a", 0).unwrap();
-        d.ack(1, list.list_id);
+        d.unsent(&list);
+        assert_eq!(d.lost, 1);
         assert!(d.take(1, b"a", 1).is_some());
         d.new_client();
         assert!(d.take(1, b"a", 2).is_some());

@@ -14,9 +14,35 @@ use crate::proto::{p4rt, rpc};
 /// finsy and other clients look for "no … forwarding pipeline config" in a FAILED_PRECONDITION.
 pub const NO_PIPELINE: &str = "No forwarding pipeline config set for this device";
 
-/// Bytes of metadata in which an answer must fit, names and 32 bytes for each header included: gRPC's default limit is 8 KiB
-/// (P4Runtime 1.5 §18.2), and above it some clients refuse at random.
-pub const METADATA_BYTES: usize = 8_000;
+/// Bytes of metadata in which an answer must fit, names and 32 bytes for each header included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MetadataRoom(usize);
+
+/// What every client takes: gRPC's default limit is 8 KiB (P4Runtime 1.5 §18.2), and above it some refuse at random. A
+/// client that was not told otherwise says 16 KiB, the size from which on it refuses for certain.
+const ROOM_BYTES_DEFAULT: usize = 8_000;
+const DEFAULT_HEADER_LIST_BYTES: u32 = 16 << 10;
+/// The most that is used.
+const ROOM_BYTES_MAX: usize = 64 << 10;
+
+impl MetadataRoom {
+    /// Of a client that says that it takes so much, if it does.
+    pub fn from_client(bytes: Option<u32>) -> MetadataRoom {
+        MetadataRoom(match bytes {
+            // One that was told otherwise says a quarter more than it was told.
+            Some(bytes) if bytes > DEFAULT_HEADER_LIST_BYTES => {
+                (bytes as usize / 5 * 4).min(ROOM_BYTES_MAX)
+            }
+            _ => ROOM_BYTES_DEFAULT,
+        })
+    }
+
+    /// Of a caller that no header stands before.
+    pub fn max() -> MetadataRoom {
+        MetadataRoom(ROOM_BYTES_MAX)
+    }
+}
+
 /// What of them is always there: the other headers, the names of these two, and the frame of the status message.
 const FIXED_BYTES: usize = 360;
 /// Most bytes of a status's text as it is sent, where all but plain characters take three.
@@ -75,7 +101,16 @@ pub fn in_range<N: Copy + Display + TryInto<u32>>(
 
 /// The gRPC code of a refusal.
 pub fn code(refusal: &Refusal) -> Code {
-    Code::from(refusal.kind as i32)
+    match refusal.kind {
+        ErrorKind::NotFound => Code::NotFound,
+        ErrorKind::AlreadyExists => Code::AlreadyExists,
+        ErrorKind::ResourceExhausted => Code::ResourceExhausted,
+        ErrorKind::InvalidArgument => Code::InvalidArgument,
+        ErrorKind::PermissionDenied => Code::PermissionDenied,
+        ErrorKind::FailedPrecondition => Code::FailedPrecondition,
+        ErrorKind::Unimplemented => Code::Unimplemented,
+        ErrorKind::OutOfRange => Code::OutOfRange,
+    }
 }
 
 /// The status of a call that is refused as a whole.
@@ -85,13 +120,13 @@ pub fn status(refusal: Refusal) -> Status {
 
 /// The status of a batch: `OK` when all went well, else `UNKNOWN` with one `p4.v1.Error` per request, in order.
 ///
-/// All of it fits into so many bytes of metadata: texts are shortened first, those of later refusals
+/// All of it fits into the metadata that the client takes: texts are shortened first, those of later refusals
 /// before those of earlier ones; then the type's name; at last the list is cut where it is full. Where a refusal is
 /// not in the list, the status's text names the numbers of all that were refused.
 ///
 /// # Errors
 /// `UNKNOWN` when at least one request was refused.
-pub fn batch_status(call: &str, results: &[Checked], metadata: usize) -> Result<(), Status> {
+pub fn batch_status(call: &str, results: &[Checked], metadata: MetadataRoom) -> Result<(), Status> {
     let failed = results.iter().enumerate();
     let failed: Vec<_> = failed
         .filter_map(|(i, r)| Some((i, r.as_ref().err()?)))
@@ -139,8 +174,8 @@ pub fn batch_status(call: &str, results: &[Checked], metadata: usize) -> Result<
 }
 
 /// Bytes that the details may have beside this text, which is sent twice.
-fn details_room(metadata: usize, message: &str) -> usize {
-    let base64 = metadata.saturating_sub(FIXED_BYTES + sent_bytes(message));
+fn details_room(metadata: MetadataRoom, message: &str) -> usize {
+    let base64 = metadata.0.saturating_sub(FIXED_BYTES + sent_bytes(message));
     (base64 / 4 * 3).saturating_sub(message.len())
 }
 
@@ -241,7 +276,7 @@ mod tests {
 
     #[test]
     fn all_good_is_ok() {
-        assert!(batch_status("Write", &[Ok(()), Ok(())], METADATA_BYTES).is_ok());
+        assert!(batch_status("Write", &[Ok(()), Ok(())], MetadataRoom::from_client(None)).is_ok());
     }
 
     #[test]
@@ -251,7 +286,7 @@ mod tests {
             Err(refusal_of(NotFound, "table id 7 is unknown")),
             Ok(()),
         ];
-        let status = batch_status("Write", &results, METADATA_BYTES).unwrap_err();
+        let status = batch_status("Write", &results, MetadataRoom::from_client(None)).unwrap_err();
         assert_eq!(status.code(), Code::Unknown);
         assert_eq!(
             status.message(),
@@ -323,7 +358,8 @@ mod tests {
                 for index in &refused {
                     results[*index] = Err(refusal_of(InvalidArgument, text.clone()));
                 }
-                let status = batch_status("Write", &results, METADATA_BYTES).unwrap_err();
+                let status =
+                    batch_status("Write", &results, MetadataRoom::from_client(None)).unwrap_err();
                 let bytes = metadata_bytes(&status);
                 assert!(bytes <= 8_192, "{all}: {bytes} bytes");
                 let details = details(&status);
@@ -347,7 +383,7 @@ mod tests {
         for index in [7, 8, 9, 2_000, 3_999] {
             results[index] = Err(refusal_of(NotFound, "no such entry"));
         }
-        let status = batch_status("Write", &results, METADATA_BYTES).unwrap_err();
+        let status = batch_status("Write", &results, MetadataRoom::from_client(None)).unwrap_err();
         assert_eq!(
             status.message(),
             "Write: 5 of 4000 refused; first [7]: no such entry; refused are 7-9, 2000, 3999"
@@ -361,20 +397,22 @@ mod tests {
     }
 
     #[test]
-    fn more_room_is_used() {
+    fn a_client_that_takes_more_gets_more() {
         let results = vec![Err(refusal_of(NotFound, "x".repeat(200))); 1_000];
-        for (room, listed) in [(METADATA_BYTES, 289), (64 << 10, 1_000)] {
+        for (said, listed) in [(None, 289), (Some(16_384), 289), (Some(81_920), 1_000)] {
+            let room = MetadataRoom::from_client(said);
             let status = batch_status("Write", &results, room).unwrap_err();
-            assert!(metadata_bytes(&status) <= room + 192);
+            assert!(metadata_bytes(&status) <= room.0 + 192);
             let details = details(&status).len();
-            assert!(details.abs_diff(listed) < 60, "{room}: {details}");
+            assert!(details.abs_diff(listed) < 60, "{said:?}: {details}");
         }
     }
 
     #[test]
     fn texts_are_shortened_before_anything_else() {
         let results = vec![Err(refusal_of(InvalidArgument, "x".repeat(400))); 100];
-        let details = details(&batch_status("Write", &results, METADATA_BYTES).unwrap_err());
+        let details =
+            details(&batch_status("Write", &results, MetadataRoom::from_client(None)).unwrap_err());
         assert_eq!(details.len(), 100);
         assert_eq!(details[0].1.len(), 400);
         assert_eq!(details[99].1, "");

@@ -2,6 +2,7 @@
 //! What the device tells becomes what clients hear: packet-ins, digest lists, idle timeouts (P4Runtime 1.5 §16).
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -158,10 +159,13 @@ fn packet_in(shared: &Shared, loaded: Option<&Loaded>, frame: Vec<u8>) {
         Some(header) => header.decode(&frame),
         None => Some((Vec::new(), frame)),
     };
-    // Without a primary, or too short for its header, it is lost.
-    if let Some((metadata, payload)) = parts {
-        let packet = Update::Packet(PacketIn { payload, metadata });
-        shared.clients().send_to_primaries(&packet);
+    let sent = parts.is_some_and(|(metadata, payload)| {
+        shared
+            .clients()
+            .send_to_primaries(&Update::Packet(PacketIn { payload, metadata }))
+    });
+    if !sent {
+        shared.packet_ins_lost.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -199,7 +203,7 @@ fn send_list(shared: &Shared, loaded: &Loaded, list: &List) {
     };
     let sent = shared.clients().send_to_primaries(&Update::Digest(message));
     if !sent {
-        shared.digests().ack(list.digest_id, list.list_id);
+        shared.digests().unsent(list);
     }
 }
 

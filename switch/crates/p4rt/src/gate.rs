@@ -23,7 +23,7 @@ use tower_layer::Layer;
 
 use crate::budget::{Budget, Share};
 use crate::connections::Connection;
-use crate::error::short;
+use crate::error::{short, MetadataRoom};
 use crate::proto::p4rt::WriteRequest;
 use crate::shared::Shared;
 use crate::tls::Access;
@@ -43,7 +43,7 @@ const STREAM_FREE: usize = 128 << 10;
 /// Frame of a message in gRPC: whether it is compressed, and its length.
 const PREFIX: usize = 5;
 
-/// What a call does.
+/// What a call does; the calls themselves look too.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Does {
     /// It changes something, and only the primary may.
@@ -160,7 +160,10 @@ where
             held: held.clone(),
             deadline: (!is_stream).then(|| Box::pin(tokio::time::sleep(WHOLE))),
         };
-        let call = connection_of(&request).map(Connection::call);
+        let connection = connection_of(&request).cloned();
+        let call = connection.as_ref().map(Connection::call);
+        let room = MetadataRoom::from_client(connection.and_then(|c| c.headers()));
+        request.extensions_mut().insert(room);
         let request = request.map(|body| Body::new(incoming(body)));
         let answer = self.inner.call(request);
         Box::pin(async move {

@@ -17,6 +17,7 @@ use v1model::{Nanos, BUDGET_BYTES};
 use crate::arbitration::{from_u128, StreamId};
 use crate::clients::Outgoing;
 use crate::clock::Clock;
+use crate::error::MetadataRoom;
 use crate::proto::p4rt::stream_message_request::Update;
 use crate::proto::p4rt::*;
 use crate::server::ServerOptions;
@@ -109,7 +110,7 @@ impl Local {
         request: WriteRequest,
     ) -> Result<(), Status> {
         self.take_events(device, now)?;
-        let call = write::write(self.shared.clone(), request);
+        let call = write::write(self.shared.clone(), request, MetadataRoom::max());
         self.run(device, now, call)?.map(drop)
     }
 

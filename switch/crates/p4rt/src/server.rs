@@ -18,13 +18,13 @@ use crate::answers::Answers;
 use crate::clients::Outgoing;
 use crate::clock::Clock;
 use crate::connections::{self, Connections, Limits};
-use crate::error::short;
+use crate::error::{short, MetadataRoom};
 use crate::gate::Gate;
 use crate::proto::own::switch_server::SwitchServer;
 use crate::proto::p4rt::p4_runtime_server::{P4Runtime, P4RuntimeServer};
 use crate::proto::p4rt::*;
 use crate::shared::Shared;
-use crate::tls::{Access, Tls};
+use crate::tls::{self, Access, Tls};
 use crate::{events, pipeline, proto, read, stream, trace, write};
 
 /// The version of P4Runtime that is served.
@@ -178,6 +178,21 @@ struct Service {
     read_limit: Duration,
 }
 
+/// What the client takes of metadata, as `gate` found it.
+fn metadata_room<T>(request: &Request<T>) -> MetadataRoom {
+    let room = request.extensions().get().copied();
+    room.unwrap_or(MetadataRoom::from_client(None))
+}
+
+/// # Errors
+/// PERMISSION_DENIED for a client whose certificate says that it only observes.
+fn may_write<T>(request: &Request<T>) -> Result<(), Status> {
+    match Access::from_request(request) {
+        Access::Full => Ok(()),
+        Access::ReadOnly => Err(tls::read_only()),
+    }
+}
+
 #[tonic::async_trait]
 impl P4Runtime for Service {
     type ReadStream = ReceiverStream<Result<ReadResponse, Status>>;
@@ -187,7 +202,9 @@ impl P4Runtime for Service {
         &self,
         request: Request<WriteRequest>,
     ) -> Result<Response<WriteResponse>, Status> {
-        write::write(self.shared.clone(), request.into_inner())
+        may_write(&request)?;
+        let room = metadata_room(&request);
+        write::write(self.shared.clone(), request.into_inner(), room)
             .await
             .map(Response::new)
             .map_err(short)
@@ -197,13 +214,14 @@ impl P4Runtime for Service {
         &self,
         request: Request<ReadRequest>,
     ) -> Result<Response<Self::ReadStream>, Status> {
+        let room = metadata_room(&request);
         let request = request.into_inner();
         self.shared.check_device(request.device_id)?;
         read::check(&request)?;
         self.shared.state.read().await.current()?;
         let place = self.shared.reads.place().await?;
         let (out, stream) = mpsc::channel(read::QUEUE);
-        let reader = read::Reader::new(self.shared.clone(), &out);
+        let reader = read::Reader::new(self.shared.clone(), &out, room);
         tokio::spawn(read::read(reader, request, out, place, self.read_limit));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
@@ -212,6 +230,7 @@ impl P4Runtime for Service {
         &self,
         request: Request<SetForwardingPipelineConfigRequest>,
     ) -> Result<Response<SetForwardingPipelineConfigResponse>, Status> {
+        may_write(&request)?;
         pipeline::set(self.shared.clone(), request.into_inner())
             .await
             .map(Response::new)

@@ -2,6 +2,7 @@
 //! What all calls of the server share: the device, the configs, the clients, the digests.
 
 use std::future::Future;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use device::{DeviceGone, DeviceHandle};
@@ -14,13 +15,10 @@ use crate::clients::Clients;
 use crate::clock::Clock;
 use crate::config::{Context, Loaded, State};
 use crate::digests::Digests;
-use crate::error::{self, Checked, NO_PIPELINE};
+use crate::error::NO_PIPELINE;
 use crate::proto::p4rt::Uint128;
 use crate::read::{self, Room};
 use crate::server::ServerOptions;
-
-/// Bytes of a status's metadata where no header carries it.
-const LOCAL_METADATA_BYTES: usize = 64 << 10;
 
 /// The one instance of the server's state.
 pub struct Shared {
@@ -33,6 +31,8 @@ pub struct Shared {
     digests: Arc<Mutex<Digests>>,
     /// The config whose program runs, for packets and digests.
     running: RwLock<Option<Arc<Loaded>>>,
+    /// Frames from the CPU port that nobody could take: too short, or no primary.
+    pub packet_ins_lost: AtomicU64,
     /// The clock of the digest lists and of the timestamps in messages.
     pub clock: Clock,
     /// Memory that a program may take.
@@ -56,6 +56,7 @@ impl Shared {
             clients: Mutex::new(Clients::new(options.device_id)),
             digests: Arc::default(),
             running: RwLock::new(None),
+            packet_ins_lost: AtomicU64::new(0),
             clock,
             program_bytes: options.program_bytes,
             port_changes: watch::Sender::new(0),
@@ -101,18 +102,6 @@ impl Shared {
                 .arbiter
                 .check_primary(device_id, role, election_id),
         }
-    }
-
-    /// The status of a batch; in virtual time no transport bounds it.
-    ///
-    /// # Errors
-    /// As [`error::batch_status`].
-    pub fn batch_status(&self, call: &str, results: &[Checked]) -> Result<(), Status> {
-        let metadata = match self.clock.is_virtual() {
-            true => LOCAL_METADATA_BYTES,
-            false => error::METADATA_BYTES,
-        };
-        error::batch_status(call, results, metadata)
     }
 
     pub fn running(&self) -> Option<Arc<Loaded>> {

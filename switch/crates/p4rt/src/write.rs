@@ -13,7 +13,7 @@ use tonic::Status;
 use crate::binding::Binding;
 use crate::config::State;
 use crate::entity::{Op, Planner};
-use crate::error::{clip, refusal, Checked, TEXT_BYTES};
+use crate::error::{batch_status, clip, refusal, Checked, MetadataRoom, TEXT_BYTES};
 use crate::proto::p4rt::write_request::Atomicity;
 use crate::proto::p4rt::{Update, WriteRequest, WriteResponse};
 use crate::shared::{gone, Shared};
@@ -56,7 +56,11 @@ pub fn weigh(message: &[u8], most: usize) -> Result<usize, Refused> {
 /// # Errors
 /// As P4Runtime 1.5 §12: NOT_FOUND, PERMISSION_DENIED, FAILED_PRECONDITION in this order, then UNKNOWN with one error
 /// per update.
-pub async fn write(shared: Arc<Shared>, request: WriteRequest) -> Result<WriteResponse, Status> {
+pub async fn write(
+    shared: Arc<Shared>,
+    request: WriteRequest,
+    metadata: MetadataRoom,
+) -> Result<WriteResponse, Status> {
     check_sender(&shared, &request)?;
     if request.atomicity() != Atomicity::ContinueOnError {
         let name = request.atomicity().as_str_name();
@@ -64,7 +68,7 @@ pub async fn write(shared: Arc<Shared>, request: WriteRequest) -> Result<WriteRe
             "atomicity {name} is not supported; only CONTINUE_ON_ERROR is"
         )));
     }
-    let batch = apply_batch(shared.clone(), request);
+    let batch = apply_batch(shared.clone(), request, metadata);
     shared.finish("the write", batch).await
 }
 
@@ -78,6 +82,7 @@ pub fn check_sender(shared: &Shared, request: &WriteRequest) -> Result<(), Statu
 async fn apply_batch(
     shared: Arc<Shared>,
     mut request: WriteRequest,
+    metadata: MetadataRoom,
 ) -> Result<WriteResponse, Status> {
     let mut state = shared.state.clone().write_owned().await;
     check_sender(&shared, &request)?; // the primary may have changed while this write waited
@@ -103,8 +108,7 @@ async fn apply_batch(
         }
         (state, batch) = apply(&shared, state, batch, ops).await?;
     }
-    let done = shared.batch_status("Write", &batch.results);
-    done.map(|()| WriteResponse {})
+    batch_status("Write", &batch.results, metadata).map(|()| WriteResponse {})
 }
 
 /// The updates that are left, as they came, and what became of the others.

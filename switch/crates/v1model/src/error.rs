@@ -40,25 +40,25 @@ fn shortened(text: String) -> String {
     )
 }
 
-/// Machine-readable kind of a refused request: the gRPC code of the same name, with its number.
+/// Machine-readable kind of a refused request; p4rt maps each to the gRPC code of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// No such object or entry.
-    NotFound = 5,
+    NotFound,
     /// An entry with this key, or a member or group with this id, exists.
-    AlreadyExists = 6,
+    AlreadyExists,
     /// The table, profile or group is full.
-    ResourceExhausted = 8,
+    ResourceExhausted,
     /// The request is malformed.
-    InvalidArgument = 3,
+    InvalidArgument,
     /// The program forbids it (const table, const default action, @tableonly, @defaultonly).
-    PermissionDenied = 7,
+    PermissionDenied,
     /// Not supported here.
-    Unimplemented = 12,
+    Unimplemented,
     /// An index or a value is out of its range.
-    OutOfRange = 11,
+    OutOfRange,
     /// Refused in the present state, e.g. a member still in use.
-    FailedPrecondition = 9,
+    FailedPrecondition,
 }
 
 /// A refused control-plane request; nothing of it was applied.

@@ -24,7 +24,7 @@ use crate::config::{Context, Loaded, State};
 use crate::entity::array::check_colours;
 use crate::entity::table_read::Wanted;
 use crate::entity::{action, no_externs, pre};
-use crate::error::{refuse, short, Refusal};
+use crate::error::{batch_status, refuse, short, MetadataRoom, Refusal};
 use crate::proto::p4rt::digest_entry::Config;
 use crate::proto::p4rt::entity::Entity as Kind;
 use crate::proto::p4rt::packet_replication_engine_entry::Type as PreType;
@@ -82,7 +82,7 @@ pub async fn read_here(
     request: ReadRequest,
 ) -> Result<Vec<ReadResponse>, Status> {
     let (out, mut messages) = mpsc::channel(Semaphore::MAX_PERMITS);
-    let mut reader = Reader::new(shared, &out);
+    let mut reader = Reader::new(shared, &out, MetadataRoom::max());
     reader.all(&request).await??;
     drop((reader, out));
     let messages = std::iter::from_fn(|| messages.try_recv().ok());
@@ -132,11 +132,16 @@ pub struct Reader {
     backlog: Backlog,
     entities: Vec<Entity>,
     bytes: usize,
+    metadata: MetadataRoom,
 }
 
 impl Reader {
     /// For a client, who takes the messages as fast as it likes.
-    pub fn new(shared: Arc<Shared>, out: &Sender<Result<ReadResponse, Status>>) -> Self {
+    pub fn new(
+        shared: Arc<Shared>,
+        out: &Sender<Result<ReadResponse, Status>>,
+        metadata: MetadataRoom,
+    ) -> Self {
         Self {
             backlog: Backlog::new(out.clone(), shared.reads.clone()),
             shared,
@@ -144,6 +149,7 @@ impl Reader {
             of: None,
             entities: Vec::new(),
             bytes: 0,
+            metadata,
         }
     }
 
@@ -162,7 +168,7 @@ impl Reader {
         self.held = None;
         self.message();
         self.backlog.empty().await?;
-        Ok(self.shared.batch_status("Read", &results))
+        Ok(batch_status("Read", &results, self.metadata))
     }
 
     /// Takes the state.
