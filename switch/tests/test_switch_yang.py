@@ -43,10 +43,9 @@ def test_the_module_is_valid(tmp_path: Path) -> None:
 
 def test_what_is_served_stands_in_the_module(tmp_path: Path) -> None:
     tree = pyang(tmp_path, "-f", "tree")
-    rows = (SWITCH / "crates" / "gnmi" / "src" / "leaf.rs").read_text(encoding="utf-8")
-    ports = re.findall(r'format!\("\{own\}/\{\{\}\}"\),\s*vec!\[(.*?)\n\s*\],', rows, re.DOTALL)
-    served = {leaf for group in ports for leaf in re.findall(r'\(\s*"([a-z-]+)",', group)}
-    served |= set(re.findall(r"fairlane-port:(waiting-[a-z]+)", rows))
+    leaves = (SWITCH / "crates" / "gnmi" / "leaves.tsv").read_text(encoding="utf-8")
+    served = set(re.findall(r"fairlane-port:port/\{\}/([a-z-]+)\t|fairlane-port:(waiting-[a-z]+)\t", leaves))
+    served = {one or other for one, other in served}
     assert len(served) == 10
     for leaf in served:
         assert re.search(rf"\b{leaf}\??\s", tree), f"{leaf} is served and not in {MODULE.name}:\n{tree}"
