@@ -139,7 +139,7 @@ def bench(table: Run) -> None:
     for name, one in {**rates, "320 flows, 64 switches": tiers}.items():
         table.row(forwarding, name, one["packets_per_s"], "packets/s", at_least=PACKETS_PER_S_AIM)
     speed_up = tiers["wall_s"] / threads["wall_s"]
-    table.row(forwarding, "two threads to one, 64 switches", speed_up, "times", at_least=THREADS_AIM)
+    table.row(forwarding, "2 threads to 1, 64 switches", speed_up, "times", at_least=THREADS_AIM)
     table.row(forwarding, "time of one, 1,000 flows to 2", growth, "times", below=GROWTH_AIM)
     table.row(speed, "65 flows at 1 Gbit/s", gigabit[0]["virtual_per_wall"], "times", at_least=GIGABIT_AIM)
     table.row(speed, "10,000 flows at 10 Gbit/s", fat["virtual_per_wall"], "times", at_least=FAT_AIM)

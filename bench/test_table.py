@@ -90,7 +90,7 @@ def nothing(*_arguments: object, **_options: object) -> Any:
 def example(*arguments: str) -> list[dict[str, Any]]:
     rows = [int(text) for text in arguments[1].split(",")]
     names = ("packets_per_s", "ns_per_packet", "virtual_per_wall")
-    return [{"flows": flows} | {name: measured() for name in names} for flows in rows]
+    return [{"flows": flows, "wall_s": 1.0} | {name: measured() for name in names} for flows in rows]
 
 
 def pipeline_rows(program: str, flows: int | None = None) -> list[dict[str, Any]]:

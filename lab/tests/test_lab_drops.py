@@ -47,7 +47,7 @@ def test_mininet_counts_the_drops_that_the_simulator_counts(
         ports=dict.fromkeys(world.config.managed),
         part=world.part,
         network=SimpleNamespace(
-            switches={name: SimpleNamespace(options=SimpleNamespace(control=name)) for name in world.managed_switches()}
+            switches={name: SimpleNamespace(control=name) for name in world.managed_switches()}
         ),
     )
     watch = PortWatch(bed, 0.1, False, ())
