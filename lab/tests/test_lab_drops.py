@@ -46,9 +46,7 @@ def test_mininet_counts_the_drops_that_the_simulator_counts(
         target="embedded",
         ports=dict.fromkeys(world.config.managed),
         part=world.part,
-        network=SimpleNamespace(
-            switches={name: SimpleNamespace(control=name) for name in world.managed_switches()}
-        ),
+        network=SimpleNamespace(switches={name: SimpleNamespace(control=name) for name in world.managed_switches()}),
     )
     watch = PortWatch(bed, 0.1, False, ())
 
