@@ -15,10 +15,11 @@
 //!
 //! # A new operation
 //!
-//! *Of numbers, in expressions*: its name in the JSON and a variant of `Expr` in `compile/expr`, a variant of `Alu` in
-//! `compile/alu`. `cargo test` then names the rest: its range, its lowering (which of its operands must be exact, which
-//! only in their low bits), one limb and several (`exec/wide`), machine code, and the generators of the tests. Several
-//! limbs need no machine code: the interpreter does what `native` does not translate.
+//! *Of numbers, in expressions*: its name in the JSON in `compile/expr`, with a variant of `Expr` (`Expr::Arith` where it
+//! has two operands: then see `arith_range`), and a variant of `Alu` in `compile/alu`. `cargo test` then names the rest: its
+//! range, its lowering (which of its operands must be exact, which only in their low bits), one limb and several
+//! (`exec/wide`), machine code, and the generators of the tests. `Alu::upper_bound` may stay at all ones; several limbs need
+//! no machine code, as the interpreter does what `native` does not translate.
 //!
 //! *A primitive of actions*: a row in `compile/op`, its name in the JSON in `compile/action`, an arm in `exec`, and,
 //! where it is to be fast, one in `native`.
