@@ -12,6 +12,24 @@
 //! | `fault` | the net below the checks of a program |
 //! | `memory` | large memory in huge pages; cache lines asked for in time |
 //! | `table`, `externs` | match structures; counters, meters, registers, hashes |
+//!
+//! # A new operation
+//!
+//! *Of numbers, in expressions*: its name in the JSON in `compile/expr`, with a variant of `Expr` (`Expr::Arith` where it
+//! has two operands: then see `arith_range`), and a variant of `Alu` in `compile/alu`. `cargo test` then names the rest: its
+//! range, its lowering (which of its operands must be exact, which only in their low bits), one limb and several
+//! (`exec/wide`), machine code, and the generators of the tests. `Alu::upper_bound` may stay at all ones; several limbs need
+//! no machine code, as the interpreter does what `native` does not translate.
+//!
+//! *A primitive of actions*: a row in `compile/op`, its name in the JSON in `compile/action`, an arm in `exec`, and,
+//! where it is to be fast, one in `native`.
+//!
+//! | test | shows |
+//! |---|---|
+//! | `compile/tests` | expressions, in both engines, against integers of any size |
+//! | `compile/optimise/pass_tests` | each `Alu` alone, in both engines; each pass of the optimiser |
+//! | `compile/optimise/tests` | whole programs, in both engines, the same packets |
+//! | `tests/all/primitives` | primitives in programs that the test writes as JSON (`tests/common/minimal`) |
 
 pub mod bits;
 mod compile;

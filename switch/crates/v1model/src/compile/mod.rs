@@ -6,7 +6,7 @@
 //! | `layout` | where headers and fields lie among a packet's slots |
 //! | `names` | names and ids of the JSON to dense ids |
 //! | `expr`, `range` | expressions as typed trees, and the values that each can take |
-//! | `op`, `alu` | the table of operations; arithmetic |
+//! | `op`, `alu` | the table of operations; arithmetic, which is one of them |
 //! | `flow` | basic blocks and their exits: the form of all code |
 //! | `code`, `emit` | the program around the blocks, and what fills them |
 //! | `lower`, `branch` | expressions and conditions to operations |

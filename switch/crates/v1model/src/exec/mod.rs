@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The interpreter: runs a program as it is written on a packet. It is the reference for machine code, which has it do the
-//! operations that are not translated; it is plain, allocates nothing and takes no lock.
+//! operations that are not translated; it is plain, allocates nothing and takes no lock. `Machine::step` does an operation;
+//! `Alu::compute` numbers of one limb, `wide` those of several.
 
 mod extract;
 pub(crate) mod frame;
