@@ -221,7 +221,7 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> I
         if flow.app.kind == "greedy" and flow.start_s > body.run.warmup_s and not flow.vc:
             text = f"{flow.start_s:g} is after run.warmup_s {body.run.warmup_s:g}: greedy flows start before what is counted"
             wrong.append(("start_s", text))
-        yield from (Problem(place(("flows", index, key)), message) for key, message in wrong)
+        yield from (Problem(place(("flows", index, *key.split("."))), message) for key, message in wrong)
     for index, change in enumerate(body.changes):
         if change.link not in topology.links:
             yield Problem(place(("changes", index, "link")), unknown("link", change.link, topology.links))
