@@ -174,37 +174,15 @@ class SimConfig:
         addresses = {name: list(map(str, topology.addresses(name))) for name in topology.hosts}
         real = None if self.machine is None else KernelHosts(scenario, addresses)
         # P4Runtime loads the program; the simulator needs it only to find registers, and to load it takes milliseconds.
-        switch = {"program": program.name if scenario.series else None, "cpu_port": fl_topology.CPU_PORT}
+        network = network_of(topology, program=program.name if scenario.series else None)
+        if real is not None:
+            for host in network["hosts"]:
+                host["linux"] = real.host(host["name"])
         return {
             "seed": scenario.seed,
             "threads": int(os.environ.get(THREADS_VARIABLE, "1")),
             "programs": {program.name: {"json": str(program.files.json)}},
-            "switches": [
-                {
-                    "name": name,
-                    **switch,
-                    "ports": [_port(number, spec) for number, spec in topology.ports[name].items()],
-                }
-                for name in topology.switches
-            ],
-            "hosts": [
-                {
-                    "name": name,
-                    **dict(zip(("ip", "ipv6"), addresses[name], strict=False)),
-                    "mac": topology.mac(name),
-                    "gateway_mac": fl_topology.GATEWAY_MAC,
-                    **({} if real is None else {"linux": real.host(name)}),
-                }
-                for name in topology.hosts
-            ],
-            "links": [
-                {
-                    "name": link.name,
-                    **{key: _end(end) for key, end in (("a", link.a), ("b", link.b))},
-                    **{key: _direction(way) for key, way in (("a_to_b", link.a_to_b), ("b_to_a", link.b_to_a))},
-                }
-                for link in topology.links
-            ],
+            **network,
             "flows": [self._flow(flow, real) for flow in self.flows],
             "changes": [part for at_s, change in self.changes for part in _parts(at_s, change, topology)],
             "sample": {
@@ -239,6 +217,40 @@ class SimConfig:
             document["tcp"] = tcp_object(flow, scenario.tcp)
         read_interval_s = flow.tcp.get("read_interval_s", scenario.tcp.read_interval_s)
         return document | ({"read_interval_ns": _ns(read_interval_s)} if read_interval_s and is_tcp else {})
+
+
+def network_of(
+    topology: fl_topology.Topology, *, program: str | None = None, cpu_port: int = fl_topology.CPU_PORT
+) -> dict[str, Any]:
+    """Switches, hosts and links of a topology as the simulator has them; the switches begin with a program of its configuration, or with none."""
+    return {
+        "switches": [
+            {
+                "name": name,
+                "program": program,
+                "cpu_port": cpu_port,
+                "ports": [_port(number, spec) for number, spec in topology.ports[name].items()],
+            }
+            for name in topology.switches
+        ],
+        "hosts": [
+            {
+                "name": name,
+                **dict(zip(("ip", "ipv6"), map(str, topology.addresses(name)), strict=False)),
+                "mac": topology.mac(name),
+                "gateway_mac": fl_topology.GATEWAY_MAC,
+            }
+            for name in topology.hosts
+        ],
+        "links": [
+            {
+                "name": link.name,
+                **{key: _end(end) for key, end in (("a", link.a), ("b", link.b))},
+                **{key: _direction(way) for key, way in (("a_to_b", link.a_to_b), ("b_to_a", link.b_to_a))},
+            }
+            for link in topology.links
+        ],
+    }
 
 
 def resolve(scenario: Scenario, sample_period_ns: int, machine: Machine | None = None) -> SimConfig:

@@ -85,6 +85,25 @@ fn a_datagram_arrives_to_the_nanosecond() {
     assert_eq!(sim.flows()[0].received_bytes, 958);
 }
 
+/// Marks are in the traffic class: behind a port that marks, DCTCP fills the line and loses nothing.
+#[test]
+fn marks_reach_the_sender() {
+    for ipv6 in [false, true] {
+        let mut flows = json!([greedy("dctcp", "h1", "h3", ipv6)]);
+        flows[0]["tcp"]["ecn"] = json!(true);
+        let mut sim = routed(&dumbbell(2_000_000, 50, 5 * MS, flows));
+        mark_above(sim.switch_mut("s1").unwrap(), 3, 50, 10);
+        sim.run_until(30 * S);
+        let flow = &sim.flows()[0];
+        assert!(flow.window_reductions > 10, "{flow:?}");
+        assert_eq!((flow.retransmits, flow.timeouts), (0, 0));
+        assert!(
+            flow.received_bytes * 8 > 57_000_000 / 1514 * 1440,
+            "{flow:?}"
+        );
+    }
+}
+
 /// A switch without a route drops it; a link's bit errors are found by the hosts' checksums.
 #[test]
 fn what_is_damaged_is_refused() {

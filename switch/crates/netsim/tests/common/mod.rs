@@ -132,11 +132,20 @@ fn insert_route(device: &mut Device, table: &str, ip: &[u8], mac: u64, port: u64
 
 /// Manages a port: its limit in packets, and the threshold of its class 0.
 pub fn set_qthresh(device: &mut Device, port: u64, max_packets: u64, qthresh: u64) {
+    set_policy(device, port, max_packets, qthresh, 0);
+}
+
+/// The same, and what says ECT is marked above the threshold.
+pub fn mark_above(device: &mut Device, port: u64, max_packets: u64, qthresh: u64) {
+    set_policy(device, port, max_packets, qthresh, 1);
+}
+
+fn set_policy(device: &mut Device, port: u64, max_packets: u64, qthresh: u64, ecn: u64) {
     let limit = vec![
         bits(32, max_packets),
         bits(32, 0xffff_ffff),
         bits(32, 0),
-        bits(1, 0),
+        bits(1, ecn),
     ];
     let exact = |width, value| KeyMatch::Exact(bits(width, value));
     insert(
