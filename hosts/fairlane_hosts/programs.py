@@ -41,6 +41,8 @@ class HostProgram:
     """`net.ipv4.*` of the host's namespace that it needs; put back when it goes."""
     kernel: tuple[int, int] = (5, 15)
     """The first kernel that has all that it needs."""
+    ipv6: bool = True
+    """Whether it reads packets of IPv6 too."""
 
     @property
     def object_name(self) -> str:
@@ -68,6 +70,7 @@ PROGRAMS: Mapping[str, HostProgram] = _table(
         },
         sysctls={"tcp_invalid_ratelimit": 0},  # every corrupted segment is answered at once
         kernel=(5, 17),  # bpf_loop
+        ipv6=False,
     ),
     HostProgram(
         name="ena-lowest",

@@ -25,7 +25,7 @@ from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import Direction
 from numpy.typing import NDArray
 
-from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Flow, Scenario, TcpOptions, tcp_of
+from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, IPV6_BYTES, Flow, Scenario, TcpOptions, tcp_of
 
 
 def finite_or_none(value: Any) -> Any:
@@ -135,9 +135,9 @@ def carried_bps(rate_bps: float, mss_bytes: int, frame_overhead_bytes: int = FRA
     return rate_bps * mss_bytes / (mss_bytes + frame_overhead_bytes)
 
 
-def on_line_bps(packets_per_s: float, mss_bytes: int) -> float:
+def on_line_bps(packets_per_s: float, mss_bytes: int, frame_overhead_bytes: int = FRAME_OVERHEAD_BYTES) -> float:
     """Bits per second that so many full segments take on a link."""
-    return 8 * packets_per_s * (mss_bytes + FRAME_OVERHEAD_BYTES)
+    return 8 * packets_per_s * (mss_bytes + frame_overhead_bytes)
 
 
 def mean_between(steps: Points, start_s: float, end_s: float) -> float:
@@ -293,4 +293,9 @@ def offered_window_bytes(tcp: TcpOptions, flow: Flow) -> float:
 
 def overhead_bytes(tcp: TcpOptions) -> int:
     """What a full segment's frame has beside its data."""
-    return FRAME_OVERHEAD_BYTES + (TIMESTAMP_BYTES if tcp.timestamps else 0)
+    return header_bytes(tcp) + (TIMESTAMP_BYTES if tcp.timestamps else 0)
+
+
+def header_bytes(tcp: TcpOptions) -> int:
+    """A frame's headers without TCP's options."""
+    return FRAME_OVERHEAD_BYTES + (IPV6_BYTES if tcp.ipv6 else 0)

@@ -22,12 +22,13 @@ from fairlane_lab.measures import (
     Samples,
     atm_line_bytes,
     carried_bps,
+    header_bytes,
     mean_between,
     on_line_bps,
     recovery_s,
 )
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, SeriesPoint, Transfer
-from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario
+from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario, tcp_of
 
 if TYPE_CHECKING:
     from fairlane_lab.programs.part import LabPart
@@ -217,16 +218,17 @@ def _flow(seen: Recording, each: FlowRecord) -> FlowResult:
 def _after_spike(seen: Recording, each: FlowRecord, spike: tuple[float, float, float]) -> dict[str, Any]:
     """What became of a greedy flow after the delay spike."""
     start_s, end_s, later_s = spike
+    size = each.mss_bytes, header_bytes(tcp_of(seen.scenario, each.flow))
     rate_bps = min((port.rates[-1][1] for port in seen.ports), default=0.0)
     found: dict[str, Any] = {
         "after_spike_bytes": each.received.grown(end_s, later_s),
         "after_spike_retransmits": round(each.totals["retransmits"].grown(start_s, later_s)),
-        "recovery_s": recovery_s(each.sampled, end_s, carried_bps(rate_bps, each.mss_bytes)),
+        "recovery_s": recovery_s(each.sampled, end_s, carried_bps(rate_bps, *size)),
     }
     if "bw_est_pps" in each.totals:
         undone, pps = (each.totals[name].grown(start_s, later_s) for name in ("spurious_timeouts", "bw_est_pps"))
         if undone == 1 and pps:
-            bps = on_line_bps(pps, each.mss_bytes)
+            bps = on_line_bps(pps, *size)
             found |= {"bw_est_bps": bps, "bw_est_ratio": bps / rate_bps if rate_bps else None}
     return found
 

@@ -37,6 +37,8 @@ Naming = Literal["own", "lowest"]
 Threshold = int | Literal["model", "auto"]
 FRAME_OVERHEAD_BYTES = 54
 """Ethernet, IPv4 and TCP headers without options."""
+IPV6_BYTES = 20
+"""What an IPv6 header has more."""
 
 
 _STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
@@ -186,6 +188,8 @@ class TcpOptions:
     missing; None: as the variant says."""
     ecn: bool = False
     """RFC 3168, which the variant may not ask for by itself: both ends say ECT, and a mark counts as a loss (Linux: tcp_ecn = 1)."""
+    ipv6: bool = False
+    """Over IPv6 instead of IPv4, UDP too (not in Mininet). A host that the topology gives no IPv6 address has `fd00::` with its IPv4 address."""
 
     def with_window(self, packets: int) -> TcpOptions:
         """With `receive_window_bytes` for flows of at most so many packets."""
@@ -396,7 +400,7 @@ _LATER: Mapping[str, Any] = {
     },
     **{
         name: getattr(TcpOptions, name)
-        for name in ("receive_windows", "ecn", "error_naming", "delayed_ack_s", "backoff", "tick_s")
+        for name in ("receive_windows", "ecn", "error_naming", "delayed_ack_s", "backoff", "tick_s", "ipv6")
     },
     "errors_in": None,
     "spare_retransmissions": None,

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from fairlane_hosts.programs import PROGRAMS
 from fairlane_hosts.variants import Variant, find_variant, receiver_programs
 
 from fairlane_lab.run_result import RunError
@@ -86,6 +87,8 @@ def wishes(scenario: Scenario) -> Wishes:
             extra["tcp_ecn"] = 1
         want("sysctls", flow.sender, "", flow.name, {**variant.sysctls, **extra})
         hosts.setdefault(flow.sender, HostWish(variant, extra))
+        if tcp.ipv6 and any(not PROGRAMS[name].ipv6 for name in (*variant.programs, *receiver_programs(variant))):
+            raise RunError(f"flow {flow.name}: variant {flow.variant!r} has a host program that reads IPv4 only")
         needed = programs.setdefault(flow.sender, {})
         needed.update(dict.fromkeys(variant.programs))
         if tcp.receiver_program:

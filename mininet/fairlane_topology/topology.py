@@ -183,6 +183,12 @@ class Topology:
         return None
 
 
+def default_ipv6(ip: str) -> str:
+    """The IPv6 address, with prefix length, of a host that has none of its own and needs one: `fd00::` and its IPv4 address."""
+    address = ipaddress.IPv6Address("fd00::") + int(ipaddress.ip_interface(ip).ip)
+    return f"{address}/64"
+
+
 PortKey = tuple[str, int]
 """(switch, port)."""
 

@@ -31,7 +31,7 @@ from fairlane_lab.definition.topology import Resolved, change_problems, resolve_
 from fairlane_lab.problems import ExperimentError, Problem, place, pydantic_problems, unknown
 from fairlane_lab.programs import find_part
 from fairlane_lab.programs.part import LabPart
-from fairlane_lab.scenario import Control, Flow, Scenario, TcpOptions, names_of
+from fairlane_lab.scenario import UDP_KINDS, Control, Flow, Scenario, TcpOptions, names_of, with_given
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.loading import Definition
@@ -210,6 +210,8 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> I
         wrong += [(end, unknown("host", host, topology.hosts)) for end, host in hosts if host not in topology.hosts]
         if flow.sender == flow.receiver:
             wrong.append(("receiver", f"{flow.receiver!r} is the sender too"))
+        elif problem := _room_problem(body, topology, flow):
+            wrong.append(problem)
         if flow.variant not in senders:
             wrong.append(("variant", f"{unknown('variant', flow.variant, senders)} (in {' and '.join(runtimes)})"))
         if flow.stop_s is not None and flow.stop_s <= flow.start_s:
@@ -219,7 +221,7 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> I
         if flow.app.kind == "greedy" and flow.start_s > body.run.warmup_s and not flow.vc:
             text = f"{flow.start_s:g} is after run.warmup_s {body.run.warmup_s:g}: greedy flows start before what is counted"
             wrong.append(("start_s", text))
-        yield from (Problem(place(("flows", index, key)), message) for key, message in wrong)
+        yield from (Problem(place(("flows", index, *key.split("."))), message) for key, message in wrong)
     for index, change in enumerate(body.changes):
         if change.link not in topology.links:
             yield Problem(place(("changes", index, "link")), unknown("link", change.link, topology.links))
@@ -302,6 +304,17 @@ def _later_s(flow: Flow, run: RunSpec, drawn: Drawn) -> float:
     if flow.app.kind == "greedy" and flow.start_s <= run.warmup_s:
         room_s.append(run.warmup_s - flow.start_s)
     return min(drawn.start_s(flow.name), *room_s)
+
+
+def _room_problem(body: Body, topology: Resolved, flow: Flow) -> tuple[str, str] | None:
+    """Key and text where a full packet over IPv6 is longer than the sender's link takes."""
+    tcp, is_udp = with_given(body.tcp, flow), flow.app.kind in UDP_KINDS
+    mtu = next((link.mtu for link in topology.checked.links if flow.sender in (link.a.node, link.b.node)), math.inf)
+    given, most = (flow.app.payload_bytes, mtu - 48) if is_udp else (tcp.mss_bytes, mtu - 60)
+    if not tcp.ipv6 or given <= most:
+        return None
+    key = "app.payload_bytes" if is_udp else "tcp.mss_bytes"
+    return key, f"{given} is too much: a packet of {mtu} bytes over IPv6 has room for {most}"
 
 
 _TCP = frozenset(field.name for field in fields(TcpOptions))

@@ -95,6 +95,7 @@ PARAMETERS: dict[str, Name] = {
             "distance": _TEXT,
             "weight": "",
             "mss_bytes": Name("segment", kind=int),
+            "ipv6": Name("IPv6", kind=bool),
             "error_naming": Name("segment that an ACK names", kind=str),
             "errors_in": _TEXT,
             "spare_retransmissions": "retransmissions spared",

@@ -19,6 +19,7 @@ from fairlane_topology.links import TOPOLOGIES
 
 from fairlane_lab.definition.schema import Body, ChangeSpec, PortChanges
 from fairlane_lab.problems import Problem, place, unknown
+from fairlane_lab.scenario import with_given
 
 Document = dict[str, Any]
 
@@ -65,6 +66,9 @@ def resolve_topology(body: Body, path: Path) -> tuple[Resolved | None, list[Prob
     except fl_topology.TopologyError as error:
         return None, [Problem("topology.base", str(error))]
     document: Document = json.loads(base)
+    if any(with_given(body.tcp, flow).ipv6 for flow in body.flows):
+        for host in document["hosts"].values():
+            host.setdefault("ipv6", fl_topology.default_ipv6(host["ip"]))
     links: list[Document] = document["links"]
     ports = sorted(end for link in links for end in (link["a"], link["b"]) if "-p" in end)
     chosen = {pattern: fnmatch.filter(link_names, pattern) for pattern in spec.links}

@@ -74,6 +74,16 @@ class Program:
         return self.contract.name
 
 
+def set_pipeline(schema: P4Schema) -> bytes:
+    """A serialized SetForwardingPipelineConfigRequest that loads a program."""
+    request = p4r.SetForwardingPipelineConfigRequest(
+        device_id=1,
+        action=p4r.SetForwardingPipelineConfigRequest.Action.VERIFY_AND_COMMIT,
+        config=schema.get_pipeline_config(),
+    )
+    return request.SerializeToString()
+
+
 @cache
 def find_program(name: str) -> Program:
     """The compiled program of a name or in a folder. Raises RunError when there is none, or it is not compiled."""
@@ -86,10 +96,5 @@ def find_program(name: str) -> Program:
         if not path.is_file():
             raise RunError(f"program {contract.name!r} is not compiled: there is no {path}")
     schema = P4Schema(files.p4info, files.json)
-    request = p4r.SetForwardingPipelineConfigRequest(
-        device_id=1,
-        action=p4r.SetForwardingPipelineConfigRequest.Action.VERIFY_AND_COMMIT,
-        config=schema.get_pipeline_config(),
-    )
     by_chance = b'"modify_field_rng_uniform"' in files.json.read_bytes()
-    return Program(contract, files, schema, request.SerializeToString(), by_chance)
+    return Program(contract, files, schema, set_pipeline(schema), by_chance)

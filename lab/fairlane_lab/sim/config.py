@@ -37,6 +37,7 @@ from fairlane_lab.scenario import (
     changes_of,
     checked_topology,
     names_of,
+    tcp_of,
     with_given,
 )
 from fairlane_lab.sim.kernel import KernelHosts, Machine
@@ -127,7 +128,8 @@ class FiveTuple(NamedTuple):
     dst_port: int
 
     def __str__(self) -> str:
-        return f"{'tcp' if self.protocol == TCP else 'udp'} {self.src}:{self.src_port} > {self.dst}:{self.dst_port}"
+        src, dst = (f"[{ip}]" if ip.version == 6 else ip for ip in (self.src, self.dst))
+        return f"{'tcp' if self.protocol == TCP else 'udp'} {src}:{self.src_port} > {dst}:{self.dst_port}"
 
 
 @dataclass(frozen=True)
@@ -169,40 +171,18 @@ class SimConfig:
     def document(self) -> dict[str, Any]:
         """The simulator's configuration as plain data. Raises RunError."""
         topology, scenario, program = self.topology, self.scenario, self.program
-        addresses = {name: str(host_address(topology, name)) for name in topology.hosts}
+        addresses = {name: list(map(str, topology.addresses(name))) for name in topology.hosts}
         real = None if self.machine is None else KernelHosts(scenario, addresses)
         # P4Runtime loads the program; the simulator needs it only to find registers, and to load it takes milliseconds.
-        switch = {"program": program.name if scenario.series else None, "cpu_port": fl_topology.CPU_PORT}
+        network = network_of(topology, program=program.name if scenario.series else None)
+        if real is not None:
+            for host in network["hosts"]:
+                host["linux"] = real.host(host["name"])
         return {
             "seed": scenario.seed,
             "threads": int(os.environ.get(THREADS_VARIABLE, "1")),
             "programs": {program.name: {"json": str(program.files.json)}},
-            "switches": [
-                {
-                    "name": name,
-                    **switch,
-                    "ports": [_port(number, spec) for number, spec in topology.ports[name].items()],
-                }
-                for name in topology.switches
-            ],
-            "hosts": [
-                {
-                    "name": name,
-                    "ip": addresses[name],
-                    "mac": topology.mac(name),
-                    "gateway_mac": fl_topology.GATEWAY_MAC,
-                    **({} if real is None else {"linux": real.host(name)}),
-                }
-                for name in topology.hosts
-            ],
-            "links": [
-                {
-                    "name": link.name,
-                    **{key: _end(end) for key, end in (("a", link.a), ("b", link.b))},
-                    **{key: _direction(way) for key, way in (("a_to_b", link.a_to_b), ("b_to_a", link.b_to_a))},
-                }
-                for link in topology.links
-            ],
+            **network,
             "flows": [self._flow(flow, real) for flow in self.flows],
             "changes": [part for at_s, change in self.changes for part in _parts(at_s, change, topology)],
             "sample": {
@@ -224,6 +204,7 @@ class SimConfig:
             "stop_ns": None if flow.stop_s is None else _ns(flow.stop_s),
             "from_port": each.key.src_port,
             "to_port": each.key.dst_port,
+            **({"ipv6": True} if each.key.src.version == 6 else {}),
             "app": {"kind": flow.app.kind, **_in_ns(flow.app.settings)},
         }
         if flow.app.kind == "command":
@@ -236,6 +217,40 @@ class SimConfig:
             document["tcp"] = tcp_object(flow, scenario.tcp)
         read_interval_s = flow.tcp.get("read_interval_s", scenario.tcp.read_interval_s)
         return document | ({"read_interval_ns": _ns(read_interval_s)} if read_interval_s and is_tcp else {})
+
+
+def network_of(
+    topology: fl_topology.Topology, *, program: str | None = None, cpu_port: int = fl_topology.CPU_PORT
+) -> dict[str, Any]:
+    """Switches, hosts and links of a topology as the simulator has them; the switches begin with a program of its configuration, or with none."""
+    return {
+        "switches": [
+            {
+                "name": name,
+                "program": program,
+                "cpu_port": cpu_port,
+                "ports": [_port(number, spec) for number, spec in topology.ports[name].items()],
+            }
+            for name in topology.switches
+        ],
+        "hosts": [
+            {
+                "name": name,
+                **dict(zip(("ip", "ipv6"), map(str, topology.addresses(name)), strict=False)),
+                "mac": topology.mac(name),
+                "gateway_mac": fl_topology.GATEWAY_MAC,
+            }
+            for name in topology.hosts
+        ],
+        "links": [
+            {
+                "name": link.name,
+                **{key: _end(end) for key, end in (("a", link.a), ("b", link.b))},
+                **{key: _direction(way) for key, way in (("a_to_b", link.a_to_b), ("b_to_a", link.b_to_a))},
+            }
+            for link in topology.links
+        ],
+    }
 
 
 def resolve(scenario: Scenario, sample_period_ns: int, machine: Machine | None = None) -> SimConfig:
@@ -251,18 +266,21 @@ def resolve(scenario: Scenario, sample_period_ns: int, machine: Machine | None =
     if len(flows) > 2**16 - FROM_PORT:
         raise RunError(f"{len(flows)} connections; the simulator has source ports for {2**16 - FROM_PORT}")
     managed, changes = tuple(managed_ports(topology)), tuple(changes_of(scenario, topology))
-    made = tuple(_sim_flow(topology, flow, name, index) for index, (flow, name) in enumerate(flows))
+    made = tuple(_sim_flow(topology, scenario, flow, name, index) for index, (flow, name) in enumerate(flows))
     program = find_program(scenario.program)
     return SimConfig(scenario, topology, program, made, managed, sample_period_ns, changes, machine)
 
 
-def host_address(topology: fl_topology.Topology, host: str) -> Address:
-    """The host's address without its prefix length."""
-    return ipaddress.ip_interface(topology.hosts[host].ip).ip
+def _address(topology: fl_topology.Topology, host: str, version: int) -> Address:
+    found = next((ip for ip in topology.addresses(host) if ip.version == version), None)
+    if found is None:
+        raise RunError(f"host {host} has no IPv6 address: give it `ipv6` in the topology")
+    return found
 
 
-def _sim_flow(topology: fl_topology.Topology, flow: Flow, name: str, index: int) -> SimFlow:
-    source, target = host_address(topology, flow.sender), host_address(topology, flow.receiver)
+def _sim_flow(topology: fl_topology.Topology, scenario: Scenario, flow: Flow, name: str, index: int) -> SimFlow:
+    version = 6 if tcp_of(scenario, flow).ipv6 else 4
+    source, target = (_address(topology, host, version) for host in (flow.sender, flow.receiver))
     # A program listens by itself: at a port that is no other flow's.
     to_port = TO_PORT + 1 + index if flow.app.kind == "command" else TO_PORT
     protocol = UDP if flow.app.kind in UDP_KINDS else TCP

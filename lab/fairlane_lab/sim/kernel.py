@@ -7,7 +7,7 @@ import json
 import multiprocessing
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -101,7 +101,7 @@ def _own_core() -> int:
 class KernelHosts:
     """The hosts and flows of a scenario as Linux's. Raises RunError for what this runtime has not."""
 
-    def __init__(self, scenario: Scenario, addresses: Mapping[str, str]) -> None:
+    def __init__(self, scenario: Scenario, addresses: Mapping[str, Sequence[str]]) -> None:
         """`addresses` of the hosts, by name."""
         self._scenario = scenario
         self._wishes = wishes(scenario)
@@ -125,7 +125,7 @@ class KernelHosts:
             "sysctls": [[f"net.ipv4.{key}", str(value)] for key, value in values.items()],
             "routes": [
                 {
-                    "to": self._addresses[peer],
+                    "to": address,
                     "initcwnd": route.initial_window or None,
                     "cwnd": route.window_packets or None,
                     "rto_min_ms": None if route.rto_min_s == DEFAULT_RTO_MIN_S else round(route.rto_min_s * 1000),
@@ -133,6 +133,7 @@ class KernelHosts:
                 }
                 for peer, route in routes.items()
                 if route != RouteWish()
+                for address in self._addresses[peer]
             ],
         }
 

@@ -87,6 +87,10 @@ class Sender:
         flow, app, tcp = self.flow, self.flow.app, tcp_of(scenario, self.flow)
         if app.kind == "command":
             raise RunError(f"flow {flow.name}: Mininet has no application {app.kind!r}")
+        if tcp.ipv6:
+            raise RunError(
+                f"flow {flow.name}: tcp.ipv6: runs in Mininet are over IPv4; allowed: --runtime sim or kernel"
+            )
         end_s = scenario.duration_s if flow.stop_s is None else min(flow.stop_s, scenario.duration_s)
         given: dict[str, Any] = {
             "to": f"{self.address}:{self.sink.port}",

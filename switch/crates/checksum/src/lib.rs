@@ -3,6 +3,8 @@
 
 #![forbid(unsafe_code)]
 
+use std::net::IpAddr;
+
 /// One's complement sum that pieces of a message are added to in order.
 #[derive(Clone, Copy, Default)]
 pub struct Sum {
@@ -18,16 +20,20 @@ impl Sum {
         Sum::default()
     }
 
-    /// The pseudo header of TCP and UDP over IPv4 (RFC 9293 §3.1, RFC 768): addresses, protocol, bytes of header and
-    /// payload.
+    /// The pseudo header of TCP and UDP (RFC 9293 §3.1, RFC 768; over IPv6 RFC 8200 §8.1): addresses, protocol, bytes of
+    /// header and payload. The words of both versions have one sum.
     #[inline]
-    pub fn pseudo_header(src: [u8; 4], dst: [u8; 4], protocol: u8, len: usize) -> Self {
-        let mut bytes = [0; 16];
-        bytes[..4].copy_from_slice(&src);
-        bytes[4..8].copy_from_slice(&dst);
-        bytes[9] = protocol;
-        bytes[12..].copy_from_slice(&(len as u32).to_be_bytes());
-        Sum::new().plus(&bytes)
+    pub fn pseudo_header(src: IpAddr, dst: IpAddr, protocol: u8, len: usize) -> Self {
+        let word = |bytes: [u8; 4]| u64::from(u32::from_ne_bytes(bytes));
+        let address = |ip: IpAddr| match ip {
+            IpAddr::V4(ip) => word(ip.octets()),
+            IpAddr::V6(ip) => sum_native(&ip.octets()),
+        };
+        let rest = word([0, protocol, 0, 0]) + word((len as u32).to_be_bytes());
+        Sum {
+            sum: address(src) + address(dst) + rest,
+            odd: false,
+        }
     }
 
     /// The sum with a further piece of the message.
@@ -142,8 +148,13 @@ mod tests {
 
     #[test]
     fn a_pseudo_header_is_the_words_of_the_rfc() {
-        let sum = Sum::pseudo_header([10, 0, 0, 1], [10, 0, 3, 2], 6, 0x1_0203);
+        let sum = Sum::pseudo_header([10, 0, 0, 1].into(), [10, 0, 3, 2].into(), 6, 0x1_0203);
         let words = [10, 0, 0, 1, 10, 0, 3, 2, 0, 6, 0, 1, 2, 3];
+        assert_eq!(sum.finish(), naive(&words));
+        // RFC 8200 §8.1: source, destination, length, next header.
+        let (src, dst): ([u8; 16], [u8; 16]) = ([0xfd; 16], std::array::from_fn(|i| i as u8));
+        let sum = Sum::pseudo_header(src.into(), dst.into(), 17, 0x1_0203);
+        let words = [&src[..], &dst, &[0, 1, 2, 3, 0, 0, 0, 17]].concat();
         assert_eq!(sum.finish(), naive(&words));
     }
 

@@ -4,8 +4,9 @@
 use rustix::fd::OwnedFd;
 use rustix::net::{recv, send, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 
+const AF_INET6: u8 = libc::AF_INET6 as u8;
 const NETLINK_SOCK_DIAG: u32 = 4;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const REQUEST_AND_DUMP: u16 = 0x301;
@@ -18,14 +19,14 @@ const ALL_STATES: u32 = u32::MAX;
 
 /// A connection of a namespace.
 pub struct Found {
-    pub remote: SocketAddrV4,
+    pub remote: SocketAddr,
     /// Of the socket: none that comes later has it.
     pub cookie: u64,
     pub tcp_info: Vec<u8>,
 }
 
-/// All TCP connections of the current namespace.
-pub fn connections() -> io::Result<Vec<Found>> {
+/// All TCP connections of a version of IP of the current namespace.
+pub fn connections(ipv6: bool) -> io::Result<Vec<Found>> {
     let protocol =
         std::num::NonZeroU32::new(NETLINK_SOCK_DIAG).map(rustix::net::Protocol::from_raw);
     let socket = rustix::net::socket_with(
@@ -34,7 +35,7 @@ pub fn connections() -> io::Result<Vec<Found>> {
         SocketFlags::CLOEXEC,
         protocol,
     )?;
-    send(&socket, &request(), SendFlags::empty())?;
+    send(&socket, &request(ipv6), SendFlags::empty())?;
     let mut found = Vec::new();
     let mut buffer = vec![0u8; 64 * 1024];
     while read_part(&socket, &mut buffer, &mut found)? {}
@@ -42,13 +43,13 @@ pub fn connections() -> io::Result<Vec<Found>> {
 }
 
 /// struct inet_diag_req_v2 behind its header.
-fn request() -> Vec<u8> {
+fn request(ipv6: bool) -> Vec<u8> {
     const REQUEST_BYTES: usize = NLMSGHDR_BYTES + 56;
     let mut message = vec![0u8; REQUEST_BYTES];
     message[0..4].copy_from_slice(&(REQUEST_BYTES as u32).to_ne_bytes());
     message[4..6].copy_from_slice(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     message[6..8].copy_from_slice(&REQUEST_AND_DUMP.to_ne_bytes());
-    message[16] = libc::AF_INET as u8;
+    message[16] = if ipv6 { AF_INET6 } else { libc::AF_INET as u8 };
     message[17] = libc::IPPROTO_TCP as u8;
     message[18] = 1 << (INET_DIAG_INFO - 1);
     message[20..24].copy_from_slice(&ALL_STATES.to_ne_bytes());
@@ -77,13 +78,16 @@ fn read_part(socket: &OwnedFd, buffer: &mut [u8], found: &mut Vec<Found>) -> io:
 fn connection(message: &[u8]) -> Option<Found> {
     let (head, mut rest) = message.split_at_checked(INET_DIAG_MSG_BYTES)?;
     let port = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
-    let ip = |at: usize| Ipv4Addr::new(head[at], head[at + 1], head[at + 2], head[at + 3]);
+    let remote: IpAddr = match head[0] {
+        AF_INET6 => <[u8; 16]>::try_from(&head[24..40]).ok()?.into(),
+        _ => <[u8; 4]>::try_from(&head[24..28]).ok()?.into(),
+    };
     while rest.len() >= 4 {
         let (bytes, kind) = (usize::from(u16_at(rest, 0)), u16_at(rest, 2));
         let value = rest.get(4..bytes)?;
         if kind == INET_DIAG_INFO {
             return Some(Found {
-                remote: SocketAddrV4::new(ip(24), port(6)),
+                remote: SocketAddr::new(remote, port(6)),
                 cookie: u64::from(u32_at(head, 44)) | u64::from(u32_at(head, 48)) << 32,
                 tcp_info: value.to_vec(),
             });

@@ -7,17 +7,18 @@ use rustix::thread::{move_into_link_name_space, LinkNameSpaceType, UnshareFlags}
 use std::fs::File;
 use std::io;
 use std::mem::zeroed;
+use std::net::IpAddr;
 use uml::plan::{Host, Route};
 
 /// A network namespace.
 pub struct Namespace(OwnedFd);
 
-const AF_INET: u8 = libc::AF_INET as u8;
 const RTM_NEWLINK: u16 = 16;
 const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
 const RTM_NEWNEIGH: u16 = 28;
 const IFA_LOCAL: u16 = 2;
+const IFA_F_NODAD: u8 = 2;
 const RTA_OIF: u16 = 4;
 const NDA_DST: u16 = 1;
 const NDA_LLADDR: u16 = 2;
@@ -60,22 +61,30 @@ pub fn set_up(machine: &Namespace, index: usize, host: &Host) -> io::Result<Name
     }
     bring_up("lo")?;
     let index = index_of(&name)?;
-    // ifaddrmsg: family, prefix length, flags, scope, index
-    Request::new(RTM_NEWADDR, Request::CREATE, &[AF_INET, 32, 0, 0])
-        .number(index)
-        .attribute(IFA_LOCAL, &host.ip.octets())
-        .call(&format!("{name}: address {}", host.ip))?;
+    if host.addresses.iter().any(IpAddr::is_ipv6) {
+        enable_ipv6(&name)?;
+    }
     bring_up(&name)?;
-    // Everybody is a neighbour.
-    Request::route(0)
-        .attribute(RTA_OIF, &index.to_ne_bytes())
-        .call(&format!("{name}: route"))?;
+    for ip in &host.addresses {
+        let (family, octets) = bytes_of(ip);
+        // ifaddrmsg: family, prefix length, flags, scope, index
+        let body = [family, 8 * octets.len() as u8, IFA_F_NODAD, 0];
+        Request::new(RTM_NEWADDR, Request::CREATE, &body)
+            .number(index)
+            .attribute(IFA_LOCAL, &octets)
+            .call(&format!("{name}: address {ip}"))?;
+        // Everybody is a neighbour.
+        Request::route(family, 0)
+            .attribute(RTA_OIF, &index.to_ne_bytes())
+            .call(&format!("{name}: route"))?;
+    }
     for (ip, mac) in &host.neighbours {
         // ndmsg: family, padding; index; state permanent, flags, type
-        Request::new(RTM_NEWNEIGH, Request::CREATE, &[AF_INET, 0, 0, 0])
+        let (family, octets) = bytes_of(ip);
+        Request::new(RTM_NEWNEIGH, Request::CREATE, &[family, 0, 0, 0])
             .number(index)
             .number(NUD_PERMANENT)
-            .attribute(NDA_DST, &ip.octets())
+            .attribute(NDA_DST, &octets)
             .attribute(NDA_LLADDR, &parse_mac(mac)?)
             .call(&format!("neighbour {ip}"))?;
     }
@@ -88,6 +97,27 @@ pub fn set_up(machine: &Namespace, index: usize, host: &Host) -> io::Result<Name
             .map_err(|error| io::Error::other(format!("{key} = {value}: {error}")))?;
     }
     Ok(namespace)
+}
+
+/// Family and octets of an address.
+fn bytes_of(ip: &IpAddr) -> (u8, Vec<u8>) {
+    match ip {
+        IpAddr::V4(ip) => (libc::AF_INET as u8, ip.octets().into()),
+        IpAddr::V6(ip) => (libc::AF_INET6 as u8, ip.octets().into()),
+    }
+}
+
+/// Gives an interface IPv6, which the machine boots without; it sends nothing by itself.
+fn enable_ipv6(name: &str) -> io::Result<()> {
+    const NO_LINK_LOCAL_ADDRESS: (&str, &str) = ("addr_gen_mode", "1");
+    for (key, value) in [
+        NO_LINK_LOCAL_ADDRESS,
+        ("accept_ra", "0"),
+        ("disable_ipv6", "0"),
+    ] {
+        std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/{key}"), value)?;
+    }
+    Ok(())
 }
 
 /// A socket for ioctl, in the present namespace.
@@ -178,10 +208,10 @@ impl Request {
         Request(message)
     }
 
-    /// RTM_NEWROUTE to destinations with a prefix of this length.
-    fn route(prefix_len: u8) -> Request {
+    /// RTM_NEWROUTE to destinations of a family with a prefix of this length.
+    fn route(family: u8, prefix_len: u8) -> Request {
         // rtmsg: family, prefix lengths, TOS; table main, protocol boot, scope link, type unicast; flags
-        let body = [AF_INET, prefix_len, 0, 0, 254, 3, 253, 1, 0, 0, 0, 0];
+        let body = [family, prefix_len, 0, 0, 254, 3, 253, 1, 0, 0, 0, 0];
         Request::new(RTM_NEWROUTE, Request::CREATE, &body)
     }
 
@@ -261,8 +291,9 @@ fn add_route(name: &str, route: &Route) -> io::Result<()> {
     let metrics: Vec<u8> = given
         .flat_map(|(kind, value)| attribute(kind, &value.to_ne_bytes()))
         .collect();
-    Request::route(32)
-        .attribute(RTA_DST, &route.to.octets())
+    let (family, octets) = bytes_of(&route.to);
+    Request::route(family, 8 * octets.len() as u8)
+        .attribute(RTA_DST, &octets)
         .attribute(RTA_OIF, &index_of(name)?.to_ne_bytes())
         .attribute(RTA_METRICS, &metrics)
         .call(&format!("route to {}", route.to))

@@ -189,10 +189,10 @@ impl Programs {
         for (index, running) in &mut self.0 {
             let flow = &plan.flows[*index];
             namespaces[flow.from].enter()?;
-            let to = plan.hosts[flow.to].ip;
+            let receiver = flow.ends[1];
             let mut gone = std::mem::take(&mut running.connections);
-            for found in connections()? {
-                if *found.remote.ip() != to || found.remote.port() != flow.to_port {
+            for found in connections(receiver.is_ipv6())? {
+                if found.remote != receiver {
                     continue;
                 }
                 let number = gone

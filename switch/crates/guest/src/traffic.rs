@@ -9,10 +9,10 @@ use flows::{Connection, Ending, Event, Flows, Reactor, Source, TcpInfo, Transfer
 use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily};
+use rustix::net;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::SocketAddr;
 use uml::plan::{Flow, Plan, SAMPLE_EARLY_NS};
 
 /// What a sender's socket holds that was not sent yet, as of `fairlane-traffic`.
@@ -48,9 +48,9 @@ impl Hosts<'_> {
         for _ in 0..tries {
             let port = match is_web {
                 true => self.later_ports[index].take(),
-                false => flow.from_port,
+                false => flow.ends[0].port(),
             };
-            let local = SocketAddrV4::new(self.plan.hosts[flow.from].ip, port).into();
+            let local = SocketAddr::new(flow.ends[0].ip(), port);
             match net::bind(socket, &local) {
                 Ok(()) => {
                     self.senders.insert(local, index);
@@ -61,11 +61,6 @@ impl Hosts<'_> {
             }
         }
         Ok(None)
-    }
-
-    /// Of a flow's receiver.
-    fn receiver(&self, flow: &Flow) -> SocketAddr {
-        SocketAddrV4::new(self.plan.hosts[flow.to].ip, flow.to_port).into()
     }
 }
 
@@ -78,12 +73,12 @@ impl World for Hosts<'_> {
             mss_bytes: flow.mss_bytes,
             unsent_bytes: UNSENT_BYTES,
         };
-        let socket = socket::sender(AddressFamily::INET, options)?;
+        let socket = socket::sender(socket::family_of(&flow.ends[1]), options)?;
         if self.bind(index, &socket, app.is_web())?.is_none() {
             self.records.log(now, index, "no-port", 0)?;
             return Ok(None);
         }
-        socket::connect(&socket, &self.receiver(flow))?;
+        socket::connect(&socket, &flow.ends[1])?;
         self.records.log(now, index, "start", 0)?;
         Ok(Some(socket))
     }
@@ -91,8 +86,8 @@ impl World for Hosts<'_> {
     fn datagram_socket(&mut self, index: usize) -> io::Result<OwnedFd> {
         let flow = &self.plan.flows[index];
         self.namespaces[flow.from].enter()?;
-        let local = SocketAddrV4::new(self.plan.hosts[flow.from].ip, flow.from_port).into();
-        let socket = socket::udp_socket(Some(local), Some(self.receiver(flow)))?;
+        let [local, receiver] = flow.ends;
+        let socket = socket::udp_socket(Some(local), Some(receiver))?;
         self.senders.insert(local, index);
         Ok(socket)
     }
@@ -162,7 +157,7 @@ impl<'a> Traffic<'a> {
         let is_udp = self.flows.app(index).is_udp();
         let others = plan.flows[..index].iter().enumerate();
         let mut at_its_port = others.filter(|(place, other)| {
-            (other.to, other.to_port) == (flow.to, flow.to_port)
+            other.ends[1] == flow.ends[1]
                 && !matches!(other.app, App::Command(_))
                 && self.flows.app(*place).is_udp() == is_udp
         });
@@ -176,7 +171,7 @@ impl<'a> Traffic<'a> {
             return Ok(());
         }
         self.hosts.namespaces[flow.to].enter()?;
-        let at = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, flow.to_port).into();
+        let at = flow.ends[1];
         let (sinks, new, source): (_, _, fn(u64) -> Source) = match is_udp {
             true => (
                 &mut self.datagram_sinks,

@@ -16,7 +16,6 @@ use fabric::{Actor, Fabric, Outlet, Sink, Switch};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tcp::Addr;
 use traffic::derived_seed;
 use traffic::link::{Link, LinkOptions, LinkStreams};
 use v1model::Pipeline;
@@ -35,9 +34,7 @@ pub(crate) fn simulation(config: &Config) -> Result<Simulation, ConfigError> {
     }
     add_switches(config, &partition.switches, &mut regions)?;
     for (host, at) in config.hosts.iter().zip(&partition.hosts) {
-        let (mac, gateway_mac) = (host.mac.0, host.gateway_mac.0);
-        let host = Host::new(&host.name, host.ip.octets(), mac, gateway_mac);
-        regions[at.region].hosts.hosts.push(host);
+        regions[at.region].hosts.hosts.push(Host::new(host));
     }
     let real = machine::real_hosts(config);
     let (mut links, mut borders) = (Vec::new(), Vec::new());
@@ -221,7 +218,7 @@ fn add_flows(config: &Config, places: &[Member], regions: &mut [Region]) -> Vec<
     let flow = |(i, flow): (usize, &FlowConfig)| {
         let ends = [&flow.from, &flow.to].map(find);
         let [from, to] = ends.map(|host| places[host]);
-        let [src, dst] = ends.map(|host| config.hosts[host].ip.octets());
+        let [sender, receiver] = config.ends(i);
         let mut add = |region: usize, name: &str, receiver_in: Option<Member>| {
             let Region { fabric, hosts, .. } = &mut regions[region];
             let index = hosts.flows.len();
@@ -234,14 +231,8 @@ fn add_flows(config: &Config, places: &[Member], regions: &mut [Region]) -> Vec<
                 name,
                 index: i,
                 from: from.index as u32,
-                sender: Addr {
-                    ip: src,
-                    port: flow.first_port(i),
-                },
-                receiver: Addr {
-                    ip: dst,
-                    port: flow.to_port,
-                },
+                sender,
+                receiver,
                 receiver_in,
                 stop: flow.stop_ns,
                 tcp: flow.tcp.clone(),

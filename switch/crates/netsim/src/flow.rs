@@ -7,13 +7,14 @@ use crate::results::FlowReport;
 use crate::sockets::Endpoint;
 use apps::{AppState, Chance, LaterPorts};
 use device::Nanos;
-use tcp::{Addr, TcpConfig};
+use std::net::SocketAddr;
+use tcp::TcpConfig;
 
 pub(crate) struct Flow {
     /// The sending host.
     pub(crate) from: u32,
-    pub(crate) sender: Addr,
-    pub(crate) receiver: Addr,
+    pub(crate) sender: SocketAddr,
+    pub(crate) receiver: SocketAddr,
     pub(crate) stop: Option<Nanos>,
     pub(crate) app: AppState,
     pub(crate) chance: Chance,
@@ -37,8 +38,8 @@ pub(crate) struct FlowOptions<'a> {
     pub(crate) name: &'a str,
     pub(crate) index: usize,
     pub(crate) from: u32,
-    pub(crate) sender: Addr,
-    pub(crate) receiver: Addr,
+    pub(crate) sender: SocketAddr,
+    pub(crate) receiver: SocketAddr,
     pub(crate) receiver_in: Option<Member>,
     pub(crate) stop: Option<Nanos>,
     pub(crate) tcp: TcpConfig,
@@ -83,7 +84,7 @@ impl Flow {
     pub(crate) fn next_port(&mut self) -> u16 {
         match self.app.is_web() {
             true => self.later_ports.take(),
-            false => self.sender.port,
+            false => self.sender.port(),
         }
     }
 

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A host: its addresses, the wire that it sends into, and its counts.
 
-use crate::frame::{FrameError, Headers, TRANSPORT};
+use crate::config::HostConfig;
+use crate::frame::{transport, FrameError, Headers};
 use crate::results::HostReport;
 use device::Nanos;
 use fabric::Fabric;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tcp::segment::Ecn;
 
 pub(crate) struct Host {
-    pub(crate) ip: [u8; 4],
-    pub(crate) mac: [u8; 6],
+    ip: Ipv4Addr,
+    ipv6: Option<Ipv6Addr>,
+    mac: [u8; 6],
     gateway_mac: [u8; 6],
     /// The wire that it sends into.
     pub(crate) uplink: u32,
@@ -20,7 +23,8 @@ pub(crate) struct Host {
 /// Of the IP header of a frame that leaves.
 #[derive(Clone, Copy)]
 pub(crate) struct To {
-    pub(crate) dst: [u8; 4],
+    pub(crate) src: IpAddr,
+    pub(crate) dst: IpAddr,
     pub(crate) protocol: u8,
     pub(crate) ecn: Ecn,
 }
@@ -36,15 +40,16 @@ pub(crate) enum Taken {
 }
 
 impl Host {
-    pub(crate) fn new(name: &str, ip: [u8; 4], mac: [u8; 6], gateway_mac: [u8; 6]) -> Host {
+    pub(crate) fn new(host: &HostConfig) -> Host {
         let counts = HostReport {
-            host: name.to_owned(),
+            host: host.name.clone(),
             ..HostReport::default()
         };
         Host {
-            ip,
-            mac,
-            gateway_mac,
+            ip: host.ip,
+            ipv6: host.ipv6,
+            mac: host.mac.0,
+            gateway_mac: host.gateway_mac.0,
             uplink: 0,
             identification: 0,
             counts,
@@ -64,21 +69,32 @@ impl Host {
     ) {
         let id = fabric.frames.take();
         let buffer = fabric.frames.get_mut(id);
-        let frame = buffer.zeros(TRANSPORT + len, TRANSPORT + header_len);
+        let start = transport(to.dst);
+        let frame = buffer.zeros(start + len, start + header_len);
         self.identification = self.identification.wrapping_add(1);
         let headers = Headers {
             src_mac: self.mac,
             dst_mac: self.gateway_mac,
-            src: self.ip,
+            src: to.src,
             dst: to.dst,
             protocol: to.protocol,
             identification: self.identification,
             ecn: to.ecn,
         };
         headers.emit(frame);
-        emit(&mut frame[TRANSPORT..]);
+        emit(&mut frame[start..]);
         self.counts.tx_packets += 1;
         fabric.transmit(now, self.uplink, id);
+    }
+
+    /// Whether a packet to these addresses is for this host.
+    #[inline]
+    pub(crate) fn is_at(&self, mac: [u8; 6], ip: IpAddr) -> bool {
+        let is_ours = match ip {
+            IpAddr::V4(ip) => ip == self.ip,
+            IpAddr::V6(ip) => Some(ip) == self.ipv6,
+        };
+        is_ours && mac == self.mac
     }
 
     #[inline]

@@ -9,8 +9,9 @@ use crate::sockets::{Endpoint, Pending, Socket, SocketKey, Sockets};
 use apps::{Close, Step, Work};
 use device::Nanos;
 use fabric::{Fabric, FrameId};
+use std::net::{IpAddr, SocketAddr};
 use tcp::segment::Ecn;
-use tcp::{Addr, Connection, Damaged, ParseError, Segment, State};
+use tcp::{Connection, Damaged, ParseError, Segment, State};
 
 /// The hosts of a region, and the flows that have an end there.
 #[derive(Default)]
@@ -48,18 +49,16 @@ impl Hosts {
     /// A frame's last bit arrived at a host.
     #[inline]
     pub(crate) fn receive(&mut self, now: Nanos, host: u32, frame: FrameId, fabric: &mut Fabric) {
-        let (ip, mac) = {
-            let host = &self.hosts[host as usize];
-            (host.ip, host.mac)
-        };
+        let us = &self.hosts[host as usize];
         let buffer = fabric.frames.get(frame);
         let taken = match Packet::parse(buffer.as_ref(), buffer.written()) {
             Err(error) => Taken::Refused(error),
-            Ok(packet) if packet.dst != ip || packet.dst_mac != mac => Taken::NotForUs,
+            Ok(packet) if !us.is_at(packet.dst_mac, packet.dst) => Taken::NotForUs,
             Ok(packet) => match packet.protocol {
                 PROTOCOL_TCP => match packet.segment() {
                     Ok(segment) => {
-                        let (local, remote) = (packet.dst, packet.src);
+                        let local = SocketAddr::new(packet.dst, segment.dst_port);
+                        let remote = SocketAddr::new(packet.src, segment.src_port);
                         self.receive_segment(now, host, local, remote, &segment, fabric)
                     }
                     Err(ParseError::BadChecksum { .. }) => {
@@ -89,11 +88,10 @@ impl Hosts {
 
     /// The slot of the connection that the ports of an unverified TCP segment name.
     #[inline]
-    fn connection_of(&self, src: [u8; 4], dst: [u8; 4], segment: &[u8]) -> Option<u32> {
+    fn connection_of(&self, src: IpAddr, dst: IpAddr, segment: &[u8]) -> Option<u32> {
         let damaged = Damaged::parse(segment)?;
-        let end = |ip, port| Addr { ip, port };
-        let local = end(dst, damaged.dst_port);
-        let remote = end(src, damaged.src_port);
+        let local = SocketAddr::new(dst, damaged.dst_port);
+        let remote = SocketAddr::new(src, damaged.src_port);
         let key = SocketKey::new(local, remote, PROTOCOL_TCP);
         match self.sockets.find(&key) {
             Some(Socket::Tcp(slot)) => Some(slot),
@@ -114,10 +112,9 @@ impl Hosts {
             Ok(datagram) => datagram,
             Err(error) => return Taken::Refused(error),
         };
-        let (ip, port) = (packet.dst, dst_port);
-        let local = Addr { ip, port };
-        let (ip, port) = (packet.src, src_port);
-        let key = SocketKey::new(local, Addr { ip, port }, PROTOCOL_UDP);
+        let local = SocketAddr::new(packet.dst, dst_port);
+        let remote = SocketAddr::new(packet.src, src_port);
+        let key = SocketKey::new(local, remote, PROTOCOL_UDP);
         match self.sockets.find(&key) {
             Some(Socket::Udp(flow)) => {
                 self.flows[flow as usize].counts.received_bytes += payload as u64;
@@ -132,19 +129,11 @@ impl Hosts {
         &mut self,
         now: Nanos,
         host: u32,
-        local_ip: [u8; 4],
-        remote_ip: [u8; 4],
+        local: SocketAddr,
+        remote: SocketAddr,
         segment: &Segment,
         fabric: &mut Fabric,
     ) -> Taken {
-        let local = Addr {
-            ip: local_ip,
-            port: segment.dst_port,
-        };
-        let remote = Addr {
-            ip: remote_ip,
-            port: segment.src_port,
-        };
         let key = SocketKey::new(local, remote, PROTOCOL_TCP);
         let slot = match self.sockets.find(&key) {
             Some(Socket::Tcp(slot)) => {
@@ -204,12 +193,13 @@ impl Hosts {
             connection.set_reading(now, true); // the rest, with the end of the file
             connection.close(now);
         }
-        let (src, dst) = (endpoint.local.ip, endpoint.remote.ip);
+        let (src, dst) = (endpoint.local.ip(), endpoint.remote.ip());
         let host = &mut self.hosts[endpoint.host as usize];
         loop {
             while let Some(segment) = connection.poll_transmit(now) {
                 let len = (segment.header_len(), segment.wire_len());
                 let to = To {
+                    src,
                     dst,
                     protocol: PROTOCOL_TCP,
                     ecn: segment.ecn,
@@ -384,10 +374,7 @@ impl Hosts {
         let remote = state.receiver;
         let mut free = None;
         for _ in 0..state.ports() {
-            let local = Addr {
-                port: state.next_port(),
-                ..state.sender
-            };
+            let local = SocketAddr::new(state.sender.ip(), state.next_port());
             let key = SocketKey::new(local, remote, PROTOCOL_TCP);
             if self.sockets.find(&key).is_none() {
                 free = Some((local, key));
@@ -440,11 +427,11 @@ impl Hosts {
     fn send_datagram(&mut self, now: Nanos, flow: u32, payload: usize, fabric: &mut Fabric) {
         let flow = &mut self.flows[flow as usize];
         flow.counts.sent_segments += 1;
-        let (src, dst) = (flow.sender.ip, flow.receiver.ip);
-        let ports = (flow.sender.port, flow.receiver.port);
+        let (src, dst) = (flow.sender, flow.receiver);
         let host = &mut self.hosts[flow.from as usize];
         let to = To {
-            dst,
+            src: src.ip(),
+            dst: dst.ip(),
             protocol: PROTOCOL_UDP,
             ecn: if flow.tcp.ect1 {
                 Ecn::Ect1
@@ -453,7 +440,7 @@ impl Hosts {
             },
         };
         host.send(now, to, (UDP_LEN, UDP_LEN + payload), fabric, |out| {
-            emit_udp(src, dst, ports, out);
+            emit_udp(src, dst, out);
         });
     }
 

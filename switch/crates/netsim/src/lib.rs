@@ -14,7 +14,7 @@
 //! | `build` | from a configuration to the network |
 //! | `partition`, `region`, `windows` | which parts of a large network act alone, one of them, and how they keep step |
 //! | crate `fabric` | switches, links with the frames on them, the calendar |
-//! | `frame` | Ethernet, IPv4 and UDP headers |
+//! | `frame` | Ethernet, IP and UDP headers |
 //! | `hosts` | frames in, applications' steps and timers out |
 //! | `host`, `sockets`, `flow` | a host; the connections' ends and who takes what; a flow |
 //! | `machine` | real hosts: a User-mode Linux in the same calendar |

@@ -15,7 +15,7 @@
 //! the machine runs up to the next event of the network, and its turn ends with the instant of its first frame.
 
 use crate::calendar::EntityId;
-use crate::config::{App, Config, FlowConfig, MachineConfig};
+use crate::config::{App, Config, FlowConfig, HostConfig, MachineConfig};
 use crate::error::ConfigError;
 use crate::host::Host;
 use crate::results::Transfer;
@@ -329,9 +329,10 @@ fn plan_of(config: &Config, settings: &MachineConfig, hosts: &[usize]) -> Plan {
         let linux = host.linux.clone().unwrap_or_default();
         plan::Host {
             name: host.name.clone(),
-            ip: host.ip,
+            addresses: host.addresses().collect(),
             neighbours: others
-                .map(|o| (o.ip, host.gateway_mac.to_string()))
+                .flat_map(HostConfig::addresses)
+                .map(|ip| (ip, host.gateway_mac.to_string()))
                 .collect(),
             sysctls: linux.sysctls,
             routes: linux.routes,
@@ -348,8 +349,7 @@ fn plan_of(config: &Config, settings: &MachineConfig, hosts: &[usize]) -> Plan {
         name: flow.name.clone(),
         from: find(&flow.from),
         to: find(&flow.to),
-        from_port: flow.first_port(index),
-        to_port: flow.to_port,
+        ends: config.ends(index),
         congestion_control: flow.linux.congestion_control.clone(),
         mss_bytes: flow.linux.mss_bytes,
         receive_window_bytes: flow.linux.receive_window_bytes,

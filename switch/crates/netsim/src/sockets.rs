@@ -6,24 +6,39 @@ use device::Nanos;
 use fabric::{Actor, Fabric};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
 use std::ptr;
-use tcp::{Addr, Connection};
+use tcp::Connection;
 
 /// Both ends of a conversation as one host sees it, and the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct SocketKey {
-    addresses: u64,
+pub(crate) enum SocketKey {
+    V4(KeyOf<u64>),
+    V6(KeyOf<[u64; 4]>),
+}
+
+/// Addresses, and ports with the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct KeyOf<A> {
+    addresses: A,
     ports: u64,
 }
 
 impl SocketKey {
     #[inline]
-    pub(crate) fn new(local: Addr, remote: Addr, protocol: u8) -> SocketKey {
-        let address = |ip: [u8; 4]| u64::from(u32::from_be_bytes(ip));
-        SocketKey {
-            addresses: address(local.ip) << 32 | address(remote.ip),
-            ports: u64::from(local.port) << 32 | u64::from(remote.port) << 16 | u64::from(protocol),
+    pub(crate) fn new(local: SocketAddr, remote: SocketAddr, protocol: u8) -> SocketKey {
+        let port = |of: SocketAddr| u64::from(of.port());
+        let ports = port(local) << 32 | port(remote) << 16 | u64::from(protocol);
+        if let (IpAddr::V4(local), IpAddr::V4(remote)) = (local.ip(), remote.ip()) {
+            let addresses = u64::from(local.to_bits()) << 32 | u64::from(remote.to_bits());
+            return SocketKey::V4(KeyOf { addresses, ports });
         }
+        let [a, b] = [local, remote].map(|end| match end.ip() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped().to_bits(),
+            IpAddr::V6(ip) => ip.to_bits(),
+        });
+        let addresses = [a as u64, b as u64, (a >> 64) as u64, (b >> 64) as u64];
+        SocketKey::V6(KeyOf { addresses, ports })
     }
 }
 
@@ -58,8 +73,8 @@ pub(crate) struct Endpoint {
     pub(crate) connection: Connection,
     pub(crate) flow: u32,
     pub(crate) host: u32,
-    pub(crate) local: Addr,
-    pub(crate) remote: Addr,
+    pub(crate) local: SocketAddr,
+    pub(crate) remote: SocketAddr,
     pub(crate) is_sender: bool,
     /// Bytes of all transfers so far.
     pub(crate) asked: u64,
@@ -80,7 +95,7 @@ impl Endpoint {
         connection: Connection,
         flow: u32,
         host: u32,
-        ends: (Addr, Addr),
+        ends: (SocketAddr, SocketAddr),
     ) -> Endpoint {
         Endpoint {
             connection,
@@ -131,7 +146,8 @@ struct Slot {
 /// All sockets.
 #[derive(Default)]
 pub(crate) struct Sockets {
-    by_key: FxHashMap<SocketKey, Socket>,
+    v4: FxHashMap<KeyOf<u64>, Socket>,
+    v6: FxHashMap<KeyOf<[u64; 4]>, Socket>,
     slots: Vec<Slot>,
     free: Vec<u32>,
 }
@@ -139,15 +155,24 @@ pub(crate) struct Sockets {
 impl Sockets {
     #[inline]
     pub(crate) fn find(&self, key: &SocketKey) -> Option<Socket> {
-        self.by_key.get(key).copied()
+        match key {
+            SocketKey::V4(key) => self.v4.get(key).copied(),
+            SocketKey::V6(key) => self.v6.get(key).copied(),
+        }
     }
 
     pub(crate) fn insert(&mut self, key: SocketKey, socket: Socket) {
-        self.by_key.insert(key, socket);
+        match key {
+            SocketKey::V4(key) => self.v4.insert(key, socket),
+            SocketKey::V6(key) => self.v6.insert(key, socket),
+        };
     }
 
     pub(crate) fn remove(&mut self, key: &SocketKey) {
-        self.by_key.remove(key);
+        match key {
+            SocketKey::V4(key) => self.v4.remove(key),
+            SocketKey::V6(key) => self.v6.remove(key),
+        };
     }
 
     /// Keeps an end; its timer becomes an entity of the calendar.

@@ -20,7 +20,8 @@ fn allocates_nothing(regions: usize) {
     let tcp = json!({"mss_bytes": 960});
     let ena = json!({"mss_bytes": 960, "recovery": "sack", "rack": true, "cc": "ena_rfc6675_plus", "ena": true, "ena_naming": "lowest"});
     let flows = json!([
-        {"name": "a", "from": "h1", "to": "h3", "app": {"kind": "greedy"}, "tcp": tcp},
+        {"name": "a", "from": "h1", "to": "h3", "app": {"kind": "greedy"}, "tcp": tcp, "ipv6": true},
+        {"name": "v4", "from": "h1", "to": "h3", "app": {"kind": "greedy"}, "tcp": tcp},
         {"name": "b", "from": "h2", "to": "h4", "app": {"kind": "greedy"}, "tcp": ena},
         {"name": "udp", "from": "h1", "to": "h4", "app": {"kind": "cbr_udp", "rate_bps": 1_000_000, "payload_bytes": 500}}]);
     let mut config = dumbbell(10_000_000, 50, 5_000_000, flows);
@@ -30,11 +31,11 @@ fn allocates_nothing(regions: usize) {
     set_qthresh(sim.switch_mut("s1").unwrap(), 3, 50, 12);
     sim.run_until(60_000_000_000);
     let packets = sim.switch("s1").unwrap().stats().received;
-    let notified = sim.flows()[1].ena_notified;
+    let notified = sim.flows()[2].ena_notified;
     let before = allocations();
     sim.run_until(70_000_000_000);
     let after = allocations();
     assert!(sim.switch("s1").unwrap().stats().received - packets > 10_000);
-    assert!(sim.flows()[1].ena_notified > notified);
+    assert!(sim.flows()[2].ena_notified > notified);
     assert_eq!(after - before, 0);
 }

@@ -4,17 +4,12 @@
 //! `cargo run --release -p tcp --example speed [megasegments]`. One window of 100 packets goes to and fro; of the loss row, each
 //! thousandth data segment is dropped.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Instant;
-use tcp::{Addr, Connection, Nanos, Recovery, Segment, TcpConfig};
+use tcp::{Connection, Nanos, Recovery, Segment, TcpConfig};
 
-const CLIENT: Addr = Addr {
-    ip: [10, 0, 0, 1],
-    port: 10_000,
-};
-const SERVER: Addr = Addr {
-    ip: [10, 0, 0, 2],
-    port: 5001,
-};
+const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 10_000);
+const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 5001);
 const DELAY_NS: Nanos = 5_000_000;
 const WINDOW_PACKETS: u32 = 100;
 
@@ -29,8 +24,8 @@ fn across(segment: &Segment, on_the_wire: bool, buffer: &mut [u8]) -> Segment {
     if !on_the_wire {
         return *segment;
     }
-    segment.encode(CLIENT.ip, SERVER.ip, buffer);
-    Segment::parse(CLIENT.ip, SERVER.ip, &buffer[..segment.wire_len()]).expect("it was encoded")
+    segment.encode(CLIENT.ip(), SERVER.ip(), buffer);
+    Segment::parse(CLIENT.ip(), SERVER.ip(), &buffer[..segment.wire_len()]).expect("it was encoded")
 }
 
 /// Nanoseconds a data segment of the sender's and of the receiver's side.

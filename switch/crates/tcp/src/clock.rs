@@ -5,6 +5,7 @@
 //! is measured is a number of ticks, one at least (`tcp_rtt_estimator()`). With a tick of 1 ns the clock is exact.
 
 use crate::Nanos;
+use std::net::IpAddr;
 
 /// Nanoseconds of a tick of the timestamp clock at least (RFC 7323 §5.4: 1 ms to 1 s).
 const TIMESTAMP_TICK_NS: Nanos = 1_000_000;
@@ -18,8 +19,12 @@ pub struct Clock {
 
 impl Clock {
     /// The clock of the host `ip`, from which the phase of its ticks follows.
-    pub fn new(tick_ns: Nanos, ip: [u8; 4]) -> Clock {
-        let scattered = u32::from_be_bytes(ip).wrapping_mul(0x9E37_79B1); // 2^32 over the golden ratio
+    pub fn new(tick_ns: Nanos, ip: IpAddr) -> Clock {
+        let last = match ip {
+            IpAddr::V4(ip) => ip.to_bits(),
+            IpAddr::V6(ip) => ip.to_bits() as u32,
+        };
+        let scattered = last.wrapping_mul(0x9E37_79B1); // 2^32 over the golden ratio
         Clock {
             tick_ns,
             phase_ns: (u64::from(scattered) * tick_ns) >> 32,
@@ -61,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_tick_of_a_nanosecond_is_exact() {
-        let clock = Clock::new(1, [10, 0, 0, 1]);
+        let clock = Clock::new(1, [10, 0, 0, 1].into());
         assert_eq!(clock.after(123, 456), 579);
         assert_eq!((clock.between(100, 350), clock.between(100, 100)), (250, 1));
         assert_eq!(clock.timestamp(5 * MS), 6);
@@ -85,7 +90,7 @@ mod tests {
 
     #[test]
     fn two_hosts_tick_at_different_instants() {
-        let of = |last| Clock::new(10 * MS, [10, 0, 0, last]).after(0, 1);
+        let of = |last| Clock::new(10 * MS, [10, 0, 0, last].into()).after(0, 1);
         assert_ne!(of(1), of(2));
     }
 }

@@ -24,7 +24,7 @@ pub mod stats;
 
 pub use config::{Backoff, ConfigError, Naming, Recovery, RtoRule, SackLimit, TcpConfig};
 pub use connection::reset::reset_for;
-pub use connection::{Addr, Connection, State};
+pub use connection::{Connection, State};
 pub use segment::flags::Flags;
 pub use segment::options::{Options, SackBlocks};
 pub use segment::{Damaged, ParseError, Segment};

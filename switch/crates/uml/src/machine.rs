@@ -111,6 +111,7 @@ impl Machine {
             "hostfs=/proc/self/cwd",
             "rw",
             "init=/init",
+            "ipv6.disable_ipv6=1", // where a host has no address of it, nothing is sent
             "umid=fairlane",
             "uml_dir=.",
             "con=null",

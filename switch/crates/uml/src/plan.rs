@@ -3,7 +3,7 @@
 
 use apps::App;
 use serde::{Deserialize, Serialize};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Before each multiple of its period a sample is taken, so that it is there at that instant.
 pub const SAMPLE_EARLY_NS: u64 = 10_000;
@@ -44,9 +44,9 @@ pub struct Plan {
 #[serde(deny_unknown_fields)]
 pub struct Host {
     pub name: String,
-    pub ip: Ipv4Addr,
+    pub addresses: Vec<IpAddr>,
     /// Everybody it may talk to, and the Ethernet address to send to: it never asks.
-    pub neighbours: Vec<(Ipv4Addr, String)>,
+    pub neighbours: Vec<(IpAddr, String)>,
     /// Name and value, in the order in which they are set.
     pub sysctls: Vec<(String, String)>,
     pub routes: Vec<Route>,
@@ -56,7 +56,7 @@ pub struct Host {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
-    pub to: Ipv4Addr,
+    pub to: IpAddr,
     /// First congestion window, packets.
     pub initcwnd: Option<u32>,
     /// Largest congestion window (`cwnd lock`), packets.
@@ -75,8 +75,8 @@ pub struct Flow {
     /// Indices of hosts.
     pub from: usize,
     pub to: usize,
-    pub from_port: u16,
-    pub to_port: u16,
+    /// The sender's of the first connection, and the receiver's.
+    pub ends: [SocketAddr; 2],
     /// Null: what the host's sysctl says.
     pub congestion_control: Option<String>,
     /// Payload of a segment at most, options included (TCP_MAXSEG); null: what the interface allows.

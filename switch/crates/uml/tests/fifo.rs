@@ -3,7 +3,7 @@
 
 use apps::App;
 use std::collections::VecDeque;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use uml::plan::{Flow, Host, Plan};
@@ -145,7 +145,7 @@ fn built() -> PathBuf {
 /// A plan of flows from the first hosts to the last one.
 fn plan(senders: &[&str], seconds: u64) -> Plan {
     let last = senders.len();
-    let ip = |host: usize| Ipv4Addr::new(10, 0, 0, host as u8 + 1);
+    let ip = |host: usize| IpAddr::V4(Ipv4Addr::new(10, 0, 0, host as u8 + 1));
     let mac = |host: usize| format!("02:00:00:00:00:{:02x}", host + 1);
     let sysctls = [
         ("net.ipv4.tcp_sack", "0"),
@@ -157,7 +157,7 @@ fn plan(senders: &[&str], seconds: u64) -> Plan {
     ];
     let host = |host: usize| Host {
         name: format!("h{}", host + 1),
-        ip: ip(host),
+        addresses: vec![ip(host)],
         neighbours: (0..=last).map(|other| (ip(other), mac(other))).collect(),
         sysctls: sysctls
             .map(|(key, value)| (key.into(), value.into()))
@@ -168,8 +168,10 @@ fn plan(senders: &[&str], seconds: u64) -> Plan {
         name: (*sender).into(),
         from: index,
         to: last,
-        from_port: 4000,
-        to_port: 5000 + index as u16,
+        ends: [
+            (ip(index), 4000).into(),
+            (ip(last), 5000 + index as u16).into(),
+        ],
         congestion_control: Some((*sender).into()),
         mss_bytes: None,
         receive_window_bytes: None,

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Annotated, Any, Literal
 
 from fairlane.text import describe
@@ -81,7 +80,8 @@ def _vc(scenario: Scenario, topology: fl_topology.Topology, vc: Vc) -> dict[str,
     path = [f"{switch}:{port}" for switch, port in crossed if (switch, port) in managed]
     if not path:
         raise RunError(f"{vc.name} crosses no managed port: nothing would limit it")
-    addresses = [ipaddress.ip_interface(topology.hosts[host].ip).ip for host in dict.fromkeys(f.sender for f in flows)]
+    senders = dict.fromkeys(flow.sender for flow in flows)
+    addresses = [address for host in senders for address in topology.addresses(host)]
     switches = dict.fromkeys(switch for switch, _ in crossed)
     return {
         "name": vc.name,

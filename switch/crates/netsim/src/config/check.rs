@@ -6,7 +6,7 @@ use crate::error::{listed, ConfigError};
 use device::{PortChange, PortConfig};
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use traffic::link::{LinkOptionError, LinkOptions};
 
@@ -85,16 +85,19 @@ impl Config {
                 return Err(twice(format!("{here}.name"), &switch.name));
             }
         }
-        let mut addresses: BTreeMap<Ipv4Addr, &str> = BTreeMap::new();
+        let mut addresses: BTreeMap<IpAddr, &str> = BTreeMap::new();
         for (i, host) in self.hosts.iter().enumerate() {
             if nodes.insert(host.name.as_str(), Node::Host(None)).is_some() {
                 return Err(twice(format!("hosts[{i}].name"), &host.name));
             }
-            if let Some(other) = addresses.insert(host.ip, &host.name) {
-                return Err(ConfigError::new(
-                    format!("hosts[{i}].ip"),
-                    format!("{} is the address of \"{other}\" already", host.ip),
-                ));
+            for ip in host.addresses() {
+                if let Some(other) = addresses.insert(ip, &host.name) {
+                    let key = if ip.is_ipv6() { "ipv6" } else { "ip" };
+                    return Err(ConfigError::new(
+                        format!("hosts[{i}].{key}"),
+                        format!("{ip} is the address of \"{other}\" already"),
+                    ));
+                }
             }
         }
         Ok(nodes)
@@ -135,6 +138,12 @@ impl Config {
                     let known = listed(self.hosts.iter().map(|host| host.name.as_str()));
                     return Err(unknown(format!("{here}.{key}"), host, known));
                 }
+            }
+            let ends = self.hosts.iter();
+            let mut without = ends.filter(|host| host.name == flow.from || host.name == flow.to);
+            if let Some(host) = without.find(|host| host.address(flow.ipv6).is_none()) {
+                let message = format!("\"{}\" has no IPv6 address: give it `ipv6`", host.name);
+                return Err(ConfigError::new(format!("{here}.ipv6"), message));
             }
             if flow.from == flow.to {
                 let message = format!("\"{}\" is the sender too", flow.to);

@@ -17,6 +17,7 @@ use crate::error::ConfigError;
 use device::Nanos;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use tcp::TcpConfig;
 
 /// The whole configuration. Times in ns, rates in bit/s.
@@ -65,6 +66,9 @@ pub struct FlowConfig {
     pub start_ns: Nanos,
     /// When the application stops; null: never.
     pub stop_ns: Option<Nanos>,
+    /// Over IPv6: both hosts have an address of it.
+    #[serde(default)]
+    pub ipv6: bool,
     /// Source port of the first connection; default: 10000 + the flow's index.
     pub from_port: Option<u16>,
     #[serde(default = "default_to_port")]
@@ -97,6 +101,23 @@ fn default_to_port() -> u16 {
 }
 
 impl Config {
+    /// Where the first connection of a flow, by its place, begins and ends; it was checked.
+    pub(crate) fn ends(&self, place: usize) -> [SocketAddr; 2] {
+        let flow = &self.flows[place];
+        let end = |name: &String, port: u16| {
+            let host = self.hosts.iter().find(|host| host.name == *name);
+            let ip = host.and_then(|host| host.address(flow.ipv6));
+            SocketAddr::new(
+                ip.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED)),
+                port,
+            )
+        };
+        [
+            end(&flow.from, flow.first_port(place)),
+            end(&flow.to, flow.to_port),
+        ]
+    }
+
     /// Reads and checks a configuration.
     ///
     /// # Errors

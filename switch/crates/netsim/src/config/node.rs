@@ -5,7 +5,7 @@ use device::{Nanos, PortChange, PortConfig};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
 /// A compiled P4 program.
@@ -67,11 +67,26 @@ pub struct HostConfig {
     /// Unique among switches and hosts.
     pub name: String,
     pub ip: Ipv4Addr,
+    /// Of flows with `ipv6`.
+    pub ipv6: Option<Ipv6Addr>,
     pub mac: Mac,
     /// Where every frame is sent to.
     pub gateway_mac: Mac,
     /// Real: a network namespace of the machine (`Config.machine`); null: simulated.
     pub linux: Option<LinuxHost>,
+}
+
+impl HostConfig {
+    /// All its addresses.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        let ipv6 = self.ipv6.map(IpAddr::V6);
+        std::iter::once(IpAddr::V4(self.ip)).chain(ipv6)
+    }
+
+    /// The one of a flow of this version.
+    pub fn address(&self, ipv6: bool) -> Option<IpAddr> {
+        self.addresses().find(|ip| ip.is_ipv6() == ipv6)
+    }
 }
 
 /// Of a host that is real.

@@ -95,6 +95,8 @@ fn what_does_not_fit_together_is_told() {
         ("/switches/0/ports/2/queues", json!(5000), "switches[0].ports[2]: port 3: 5000 queues; 1 to 4096 are allowed"),
         ("/switches/1/name", json!("s1"), "switches[1].name: \"s1\" is there twice"),
         ("/hosts/1/ip", json!("10.0.1.1"), "hosts[1].ip: 10.0.1.1 is the address of \"h1\" already"),
+        ("/hosts/1/ipv6", json!("fd00:0:0:1::1"), "hosts[1].ipv6: fd00:0:0:1::1 is the address of \"h1\" already"),
+        ("/hosts/0/ipv6", json!("10.0.1.1"), "hosts[0].ipv6: invalid IPv6 address syntax"),
         ("/links/0/a/node", json!("h9"), "links[0].a.node: there is no \"h9\"; there are: \"h1\", \"h2\", \"h3\", \"h4\", \"s1\", \"s2\""),
         ("/links/0/a/port", json!(1), "links[0].a.port: 1 is given, but \"h1\" is a host: it has one interface"),
         ("/links/0/b/port", json!(null), "links[0].b.port: is missing: which port of switch \"s1\""),

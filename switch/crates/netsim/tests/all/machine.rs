@@ -148,6 +148,38 @@ fn the_machine_s_lookahead_changes_nothing() {
     assert!(outcome(50_000) == Some(ahead));
 }
 
+/// Linux over IPv6, beside Linux over IPv4 and datagrams: hosts without a flow are silent, and twice the same bytes.
+#[test]
+fn real_hosts_speak_ipv6_too() {
+    let outcome = || {
+        let app = json!({"kind": "cbr_udp", "rate_bps": 100_000, "payload_bytes": 500});
+        let mut flows = json!([
+            real_flow("fl_reno", "h1", "h3"),
+            real_flow("fl_vegas", "h1", "h3"),
+            {"name": "udp", "from": "h1", "to": "h3", "ipv6": true, "app": app}
+        ]);
+        flows[0]["ipv6"] = json!(true);
+        let (config, folder) = with_machine(&[1, 2, 3, 4], 30, flows)?;
+        let (received, wrote, sim) = run(&config, &folder, 30);
+        Some((received, wrote, sim.hosts()))
+    };
+    let Some(first) = outcome() else {
+        return;
+    };
+    let (received, _, hosts) = &first;
+    let sum = received.iter().sum::<u64>() * 8 / 30;
+    assert!((1_700_000..2_000_000).contains(&sum), "{received:?}");
+    assert!(
+        received.iter().all(|bytes| *bytes > 100_000),
+        "{received:?}"
+    );
+    assert_eq!([1, 3].map(|host| hosts[host].tx_packets), [0, 0]);
+    for host in hosts {
+        assert_eq!(host.rx_packets, host.accepted_packets, "{host:?}");
+    }
+    assert!(outcome().as_ref() == Some(&first));
+}
+
 /// A real sender beside a simulated one: both get something of one queue.
 #[test]
 fn a_real_flow_beside_a_simulated_one() {

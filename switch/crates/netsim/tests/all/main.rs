@@ -8,6 +8,7 @@ mod config;
 mod ena;
 mod fast;
 mod handover;
+mod ipv6;
 mod links;
 mod machine;
 mod occupancy;

@@ -13,6 +13,7 @@ pub mod tree;
 
 use netsim::{Config, Device, LinkReport, Simulation};
 use serde_json::{json, Value};
+use std::net::Ipv6Addr;
 use v1model::{ActionCall, Bits, Entry, EntryAction, EntryKey, KeyMatch};
 
 /// The compiled program.
@@ -26,7 +27,7 @@ pub fn program() -> String {
 /// The dumbbell: s1 port 3 with `rate_bps` and a queue, `delay_ns` on the link between the switches in each direction.
 pub fn dumbbell(rate_bps: u64, queue_packets: u64, delay_ns: u64, flows: Value) -> Value {
     let host = |n: u32| {
-        json!({"name": format!("h{n}"), "ip": format!("10.0.{n}.1"), "mac": format!("08:00:00:00:00:0{n}"),
+        json!({"name": format!("h{n}"), "ip": format!("10.0.{n}.1"), "ipv6": ipv6(n), "mac": format!("08:00:00:00:00:0{n}"),
                "gateway_mac": format!("08:00:00:00:ff:0{n}")})
     };
     let port = |port: u32| json!({"port": port});
@@ -46,6 +47,11 @@ pub fn dumbbell(rate_bps: u64, queue_packets: u64, delay_ns: u64, flows: Value) 
         "flows": flows})
 }
 
+/// A host's IPv6 address.
+fn ipv6(host: u32) -> Ipv6Addr {
+    Ipv6Addr::new(0xfd00, 0, 0, host as u16, 0, 0, 0, 1)
+}
+
 /// The dumbbell, built, with its routes.
 pub fn routed(config: &Value) -> Simulation {
     routed_in(config, None)
@@ -60,7 +66,9 @@ pub fn routed_in(config: &Value, regions: Option<usize>) -> Simulation {
         let device = sim.switch_mut(switch).unwrap();
         for (i, port) in ports.into_iter().enumerate() {
             let n = i as u64 + 1;
-            add_route(device, [10, 0, n as u8, 1], 0x0800_0000_0000 + n, port);
+            let mac = 0x0800_0000_0000 + n;
+            add_route(device, [10, 0, n as u8, 1], mac, port);
+            insert_route(device, "ipv6_lpm", &ipv6(n as u32).octets(), mac, port);
         }
     }
     sim
@@ -106,14 +114,16 @@ fn insert(device: &mut Device, table: &str, matches: Vec<KeyMatch>, action: &str
 
 /// `ipv4_lpm`: a host's address to a port.
 pub fn add_route(device: &mut Device, ip: [u8; 4], mac: u64, port: u64) {
-    let value = bits(32, u32::from_be_bytes(ip).into());
-    let matches = vec![KeyMatch::Lpm {
-        value,
-        prefix_len: 32,
-    }];
+    insert_route(device, "ipv4_lpm", &ip, mac, port);
+}
+
+fn insert_route(device: &mut Device, table: &str, ip: &[u8], mac: u64, port: u64) {
+    let prefix_len = 8 * ip.len() as u32;
+    let value = Bits::from_be_bytes(prefix_len, ip).unwrap();
+    let matches = vec![KeyMatch::Lpm { value, prefix_len }];
     insert(
         device,
-        "ipv4_lpm",
+        table,
         matches,
         "forward",
         vec![bits(48, mac), bits(9, port)],
@@ -122,11 +132,20 @@ pub fn add_route(device: &mut Device, ip: [u8; 4], mac: u64, port: u64) {
 
 /// Manages a port: its limit in packets, and the threshold of its class 0.
 pub fn set_qthresh(device: &mut Device, port: u64, max_packets: u64, qthresh: u64) {
+    set_policy(device, port, max_packets, qthresh, 0);
+}
+
+/// The same, and what says ECT is marked above the threshold.
+pub fn mark_above(device: &mut Device, port: u64, max_packets: u64, qthresh: u64) {
+    set_policy(device, port, max_packets, qthresh, 1);
+}
+
+fn set_policy(device: &mut Device, port: u64, max_packets: u64, qthresh: u64, ecn: u64) {
     let limit = vec![
         bits(32, max_packets),
         bits(32, 0xffff_ffff),
         bits(32, 0),
-        bits(1, 0),
+        bits(1, ecn),
     ];
     let exact = |width, value| KeyMatch::Exact(bits(width, value));
     insert(

@@ -26,7 +26,7 @@ impl Connection {
             self.state,
             State::Established | State::FinWait1 | State::FinWait2
         );
-        let (local, remote) = (self.local.port, self.remote.port);
+        let (local, remote) = (self.local_port, self.remote_port);
         let ours = |damaged: &Damaged| damaged.dst_port == local && damaged.src_port == remote;
         let Some(damaged) = Damaged::parse(bytes).filter(ours).filter(|_| receives) else {
             return;

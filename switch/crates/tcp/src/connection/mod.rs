@@ -17,16 +17,10 @@ use crate::sender::Sender;
 use crate::stats::{SenderView, Stats};
 use crate::Nanos;
 use handshake::Handshake;
+use std::net::SocketAddr;
 
 /// How long the side that closed first remembers the connection (Linux: TCP_TIMEWAIT_LEN).
 const TIME_WAIT_NS: Nanos = 60_000_000_000;
-
-/// One end of a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, PartialOrd, Ord)]
-pub struct Addr {
-    pub ip: [u8; 4],
-    pub port: u16,
-}
 
 /// RFC 9293 §3.3.2; LISTEN is the host's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,8 +39,8 @@ pub enum State {
 
 /// An endpoint. After each call that takes `&mut self`, call `poll_transmit` until it gives None.
 pub struct Connection {
-    local: Addr,
-    remote: Addr,
+    local_port: u16,
+    remote_port: u16,
     state: State,
     clock: Clock,
     handshake: Handshake,
@@ -63,8 +57,8 @@ impl Connection {
     /// Active open: the SYN comes with the first `poll_transmit`. `config` must be valid (`TcpConfig::validate`).
     pub fn connect(
         config: &TcpConfig,
-        local: Addr,
-        remote: Addr,
+        local: SocketAddr,
+        remote: SocketAddr,
         iss: u32,
         _now: Nanos,
     ) -> Connection {
@@ -74,8 +68,8 @@ impl Connection {
     /// Passive open: answers `syn`, which a listening host received.
     pub fn accept(
         config: &TcpConfig,
-        local: Addr,
-        remote: Addr,
+        local: SocketAddr,
+        remote: SocketAddr,
         iss: u32,
         _now: Nanos,
         syn: &Segment,
@@ -85,11 +79,17 @@ impl Connection {
         connection
     }
 
-    fn new(config: &TcpConfig, local: Addr, remote: Addr, iss: u32, state: State) -> Connection {
-        let clock = Clock::new(config.tick_ns, local.ip);
+    fn new(
+        config: &TcpConfig,
+        local: SocketAddr,
+        remote: SocketAddr,
+        iss: u32,
+        state: State,
+    ) -> Connection {
+        let clock = Clock::new(config.tick_ns, local.ip());
         Connection {
-            local,
-            remote,
+            local_port: local.port(),
+            remote_port: remote.port(),
             state,
             clock,
             handshake: Handshake::new(config, iss),
@@ -178,14 +178,6 @@ impl Connection {
     /// Application bytes written and not yet sent once; `u64::MAX`: greedy.
     pub fn unsent_bytes(&self) -> u64 {
         self.sender.unsent_bytes()
-    }
-
-    pub fn local(&self) -> Addr {
-        self.local
-    }
-
-    pub fn remote(&self) -> Addr {
-        self.remote
     }
 
     pub fn stats(&self) -> Stats {

@@ -108,8 +108,8 @@ impl Connection {
             Flags::NONE
         };
         Segment {
-            src_port: self.local.port,
-            dst_port: self.remote.port,
+            src_port: self.local_port,
+            dst_port: self.remote_port,
             seq,
             ack: self.receiver.rcv_nxt(),
             flags: flags | echo,
@@ -128,8 +128,8 @@ impl Connection {
             Flags::SYN | ecn
         };
         Segment {
-            src_port: self.local.port,
-            dst_port: self.remote.port,
+            src_port: self.local_port,
+            dst_port: self.remote_port,
             seq: self.handshake.iss(),
             ack: if synack { self.receiver.rcv_nxt() } else { 0 },
             flags,

@@ -9,6 +9,7 @@ pub mod options;
 use checksum::Sum;
 use flags::Flags;
 use options::Options;
+use std::net::IpAddr;
 
 const PROTOCOL_TCP: u8 = 6;
 /// The length of a header without options, bytes.
@@ -129,7 +130,7 @@ impl Segment {
     ///
     /// # Panics
     /// When `out` is shorter than `wire_len()`.
-    pub fn encode(&self, src: [u8; 4], dst: [u8; 4], out: &mut [u8]) {
+    pub fn encode(&self, src: IpAddr, dst: IpAddr, out: &mut [u8]) {
         let (header, payload) = out[..self.wire_len()].split_at_mut(self.header_len());
         self.encode_header(src, dst, header);
         payload.fill(0);
@@ -139,7 +140,7 @@ impl Segment {
     ///
     /// # Panics
     /// When `out` is shorter than `header_len()`.
-    pub fn encode_header(&self, src: [u8; 4], dst: [u8; 4], out: &mut [u8]) {
+    pub fn encode_header(&self, src: IpAddr, dst: IpAddr, out: &mut [u8]) {
         let header_len = self.header_len();
         let out = &mut out[..header_len];
         out[field::SRC_PORT].copy_from_slice(&self.src_port.to_be_bytes());
@@ -161,7 +162,7 @@ impl Segment {
     ///
     /// # Errors
     /// `ParseError`: too short, a data offset or an option that does not fit, or a wrong checksum.
-    pub fn parse(src: [u8; 4], dst: [u8; 4], bytes: &[u8]) -> Result<Segment, ParseError> {
+    pub fn parse(src: IpAddr, dst: IpAddr, bytes: &[u8]) -> Result<Segment, ParseError> {
         Segment::parse_written(src, dst, bytes, bytes.len())
     }
 
@@ -170,8 +171,8 @@ impl Segment {
     /// # Errors
     /// As `parse`.
     pub fn parse_written(
-        src: [u8; 4],
-        dst: [u8; 4],
+        src: IpAddr,
+        dst: IpAddr,
         bytes: &[u8],
         written: usize,
     ) -> Result<Segment, ParseError> {

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One flow through a bottleneck with a drop-tail queue: the link is full, and the window has the shape of the text book.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tcp::segment::Ecn;
-use tcp::{Addr, Connection, Flags, Nanos, Recovery, Segment, TcpConfig};
+use tcp::{Connection, Flags, Nanos, Recovery, Segment, TcpConfig};
 
 use std::collections::VecDeque;
 
 const MS: Nanos = 1_000_000;
 const SECOND: Nanos = 1000 * MS;
-const CLIENT: Addr = Addr {
-    ip: [10, 0, 0, 1],
-    port: 10_000,
-};
-const SERVER: Addr = Addr {
-    ip: [10, 0, 0, 2],
-    port: 5001,
-};
+const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 10_000);
+const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 5001);
 const HEADERS_BYTES: u64 = 40;
 
 /// 2 Mbit/s, 10 ms each way: 1000-byte packets leave every 4 ms, the pipe holds six.

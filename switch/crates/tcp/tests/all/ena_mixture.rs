@@ -5,18 +5,13 @@ use super::pipe::corrupted;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tcp::cc::CaState;
-use tcp::{Addr, Connection, Naming, Nanos, Recovery, Segment, TcpConfig};
+use tcp::{Connection, Naming, Nanos, Recovery, Segment, TcpConfig};
 
 const MS: Nanos = 1_000_000;
-const CLIENT: Addr = Addr {
-    ip: [10, 0, 0, 1],
-    port: 10_000,
-};
-const SERVER: Addr = Addr {
-    ip: [10, 0, 0, 2],
-    port: 5001,
-};
+const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 10_000);
+const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 5001);
 const DELAY_NS: Nanos = 50 * MS;
 /// A segment's time on the line.
 const SERVICE_NS: Nanos = MS;

@@ -12,18 +12,13 @@
 //! Lines: config, connect, accept, open, write, close, reading, inject, corrupt, expect, state.
 
 use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tcp::segment::Ecn;
-use tcp::{Addr, Connection, Flags, Nanos, Options, SackBlocks, Segment, TcpConfig};
+use tcp::{Connection, Flags, Nanos, Options, SackBlocks, Segment, TcpConfig};
 
 const MS: Nanos = 1_000_000;
-const LOCAL: Addr = Addr {
-    ip: [10, 0, 0, 1],
-    port: 10_000,
-};
-const REMOTE: Addr = Addr {
-    ip: [10, 0, 0, 2],
-    port: 5001,
-};
+const LOCAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 10_000);
+const REMOTE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 5001);
 /// The peer's window unless a line says otherwise, not scaled.
 const PEER_WINDOW: u16 = 60_000;
 
@@ -167,14 +162,14 @@ impl Script {
                 let segment = self.segment(words);
                 (self.next, self.ack) = (next, ack);
                 let mut bytes = vec![0; segment.wire_len()];
-                segment.encode(REMOTE.ip, LOCAL.ip, &mut bytes);
+                segment.encode(REMOTE.ip(), LOCAL.ip(), &mut bytes);
                 let at = if segment.payload_len > 0 {
                     bytes.len() - 1
                 } else {
                     15
                 }; // payload, or the window
                 bytes[at] ^= 1;
-                assert!(Segment::parse(REMOTE.ip, LOCAL.ip, &bytes).is_err());
+                assert!(Segment::parse(REMOTE.ip(), LOCAL.ip(), &bytes).is_err());
                 self.endpoint().on_corrupted(now, &bytes);
             }
             "expect" => self.expect(words),
@@ -207,8 +202,8 @@ impl Script {
         };
         while let Some(segment) = connection.poll_transmit(self.now) {
             let mut bytes = vec![0xff; segment.wire_len()];
-            segment.encode(LOCAL.ip, REMOTE.ip, &mut bytes);
-            let parsed = Segment::parse(LOCAL.ip, REMOTE.ip, &bytes);
+            segment.encode(LOCAL.ip(), REMOTE.ip(), &mut bytes);
+            let parsed = Segment::parse(LOCAL.ip(), REMOTE.ip(), &bytes);
             assert_eq!(
                 parsed,
                 Ok(Segment {
@@ -260,8 +255,8 @@ impl Script {
     /// A segment of the peer: `ack N`, `data A:B`, `fin N`, `syn`, `synack`, `rst N`, then `ack N win W sack A:B… mss N …`.
     fn segment(&mut self, words: &[&str]) -> Segment {
         let mut segment = Segment {
-            src_port: REMOTE.port,
-            dst_port: LOCAL.port,
+            src_port: REMOTE.port(),
+            dst_port: LOCAL.port(),
             flags: Flags::ACK,
             ..Segment::default()
         };

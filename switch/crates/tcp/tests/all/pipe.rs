@@ -6,18 +6,13 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tcp::cc::CcName;
-use tcp::{Addr, Connection, Nanos, Recovery, RtoRule, SackLimit, Segment, State, TcpConfig};
+use tcp::{Connection, Nanos, Recovery, RtoRule, SackLimit, Segment, State, TcpConfig};
 
 const MS: Nanos = 1_000_000;
-const CLIENT: Addr = Addr {
-    ip: [10, 0, 0, 1],
-    port: 10_000,
-};
-const SERVER: Addr = Addr {
-    ip: [10, 0, 0, 2],
-    port: 5001,
-};
+const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 10_000);
+const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 5001);
 /// Far more than any case needs: a case that takes longer hangs.
 const LIMIT: Nanos = 100_000 * 1000 * MS;
 
@@ -117,7 +112,7 @@ impl Pipe {
 /// The segment's bytes with a flipped bit in its payload.
 pub fn corrupted(segment: &Segment) -> Vec<u8> {
     let mut bytes = vec![0; segment.wire_len()];
-    segment.encode(CLIENT.ip, SERVER.ip, &mut bytes);
+    segment.encode(CLIENT.ip(), SERVER.ip(), &mut bytes);
     *bytes.last_mut().expect("a header") ^= 1;
     bytes
 }

@@ -2,11 +2,12 @@
 //! Segments on the wire: what goes in comes out, and broken bytes are refused with a reason.
 
 use proptest::prelude::*;
+use std::net::{IpAddr, Ipv4Addr};
 use tcp::segment::Ecn;
 use tcp::{reset_for, Flags, Options, ParseError, SackBlocks, Segment};
 
-const SRC: [u8; 4] = [10, 0, 1, 1];
-const DST: [u8; 4] = [10, 0, 3, 3];
+const SRC: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 1, 1));
+const DST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 3, 3));
 const PROTOCOL_TCP: u8 = 6;
 
 fn encoded(segment: &Segment) -> Vec<u8> {
