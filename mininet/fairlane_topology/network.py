@@ -4,7 +4,7 @@
 
 `Network(topology, …)` makes everything in `start()` and removes exactly that in `stop()`.
 One process (`fairlane-switch network`) has the links and the embedded switches; BMv2 and `separate` have a process for each switch.
-Several run side by side: instance 0 has plain names (`s1-eth3`), instance k has `nk` before each (`n2s1-eth3`), see docs/architecture.md.
+Several run side by side: nodes have the topology's names in each; interfaces of instance 0 too (`s1-eth3`), those of instance k have `nk` before it (`n2s1-eth3`).
 """
 
 from __future__ import annotations
@@ -214,12 +214,12 @@ class Network:
             make_certificates(tls)
         for name in self.topology.hosts:
             mac = self.topology.mac(name)
-            host = self.hosts[name] = self.mininet.addHost(self.prefix + name, cls=FairlaneHost, ip=None, mac=mac)
+            host = self.hosts[name] = self.mininet.addHost(name, cls=FairlaneHost, ip=None, mac=mac)
             self._remember(OwnedProcess.from_pid(host.pid, f"host {name}"))
         kind = SWITCH_CLASSES[self.options.target]
         for name in self.topology.switches:
-            given = {"plain": name, "run": self.options, "specs": self.topology.ports[name]}
-            switch = self.switches[name] = self.mininet.addSwitch(self.prefix + name, cls=kind, **given)
+            given = {"run": self.options, "specs": self.topology.ports[name]}
+            switch = self.switches[name] = self.mininet.addSwitch(name, cls=kind, **given)
             self._remember(OwnedProcess.from_pid(switch.pid, f"shell of {name}"))
 
     def _make_links(self) -> None:
@@ -241,9 +241,11 @@ class Network:
         self._write()
         nodes = {**self.hosts, **self.switches}
         for link, (_, wire_ends) in zip(self.topology.links, plans, strict=True):
-            params = {f"cls{n}": HostInterface for n, end in enumerate((link.a, link.b), 1) if not end.port}
-            params |= {"cls": FairlaneLink, "mtu": link.mtu, "wire_ends": wire_ends}
-            self.mininet.addLink(nodes[link.a.node], nodes[link.b.node], port1=link.a.port, port2=link.b.port, **params)
+            params: dict[str, Any] = {"cls": FairlaneLink, "mtu": link.mtu, "wire_ends": wire_ends}
+            for n, end in enumerate((link.a, link.b), 1):
+                params |= {f"port{n}": end.port, f"intfName{n}": self._interface(end)}
+                params |= {} if end.port else {f"cls{n}": HostInterface}
+            self.mininet.addLink(nodes[link.a.node], nodes[link.b.node], **params)
 
     def _plan_link(self, index: int, link: Link) -> tuple[dict[str, Any], tuple[str, ...]]:
         """A link as the process that has the links gets it, empty where it is a bare veth pair, and the process's own interfaces of it.

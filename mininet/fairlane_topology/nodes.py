@@ -142,7 +142,7 @@ class NetworkOptions:
 
     @property
     def prefix(self) -> str:
-        """Of the names of nodes and interfaces."""
+        """Of the names of interfaces."""
         return f"n{self.instance}" if self.instance else ""
 
     @property
@@ -174,17 +174,15 @@ class P4Switch(Switch):
     binary: str
     thrift_port: int | None = None
 
-    def __init__(
-        self, name: str, plain: str, run: NetworkOptions, specs: Mapping[int, PortSpec], **params: Any
-    ) -> None:
-        """`plain` is its name in the topology file, without the instance's prefix; `specs` are its ports."""
+    def __init__(self, name: str, run: NetworkOptions, specs: Mapping[int, PortSpec], **params: Any) -> None:
+        """`specs` are its ports."""
         super().__init__(name, **params)
         self.options, self.specs = run, specs
-        number = int(plain[1:])
+        number = int(name[1:])
         self.grpc = f"127.0.0.1:{BASE_GRPC_PORT + PORTS_PER_INSTANCE * run.instance + number}"
-        self.control = run.folder / f"{plain}.sock"
+        self.control = run.folder / f"{name}.sock"
         """Control socket of the embedded switch."""
-        self.plain, self.device_id = plain, run.first_device_id + number - 1
+        self.device_id = run.first_device_id + number - 1
         log = run.folder / "log" / f"{name}.log"
         what = f"{self.binary} {name}"
         self.service = Service(what, self.prepare, log, lambda: accepts(self.grpc, timeout_s=0.5), READY_TIMEOUT_S)
@@ -195,7 +193,7 @@ class P4Switch(Switch):
         """Where its P4Runtime server is."""
         folder = self.options.tls_folder
         tls = folder and TlsFiles(folder / "ca.pem", folder / "controller.pem", folder / "controller.key")
-        return Endpoint(self.plain, self.grpc, self.device_id, tls)
+        return Endpoint(self.name, self.grpc, self.device_id, tls)
 
     def interfaces(self) -> dict[int, str]:
         """Port number to interface name, loopback left out."""
