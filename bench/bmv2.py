@@ -8,8 +8,9 @@ import shutil
 from collections.abc import Generator, Sequence
 
 from fairlane_switch.bmv2 import BINARY, Bmv2Options
+from fairlane_switch.interfaces import run
 from fairlane_switch.process import Service, accepts
-from testbed import free_addresses, run
+from testbed import free_addresses
 
 START_S = 30.0
 

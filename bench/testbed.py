@@ -14,29 +14,21 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import finsy as fy
+from fairlane_switch.interfaces import disable_offloads, quiet, run
 
 ROOT = Path(__file__).resolve().parent.parent
 SWITCH = ROOT / "switch"
 COMPILED = ROOT / "p4src" / "compiled"
-OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro", "rxvlan", "txvlan")
 NETWORK = "10.0.2.0/24"
 FLOW_ADDRESSES = {"src": "10.0.1.1", "dst": "10.0.2.2"}
 UDP, UDP_PORT = 17, 5000
 BATCH = 1000
-
-
-def run(*command: str | Path, timeout_s: float = 60) -> str:
-    """Run a command that must succeed; returns its output. Raises RuntimeError with its own words."""
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=timeout_s)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(map(str, command))}: {(done.stderr or done.stdout).strip()}")
-    return done.stdout
 
 
 @functools.cache
@@ -119,18 +111,12 @@ class Bed:
         return frames / elapsed
 
 
-def set_offloads(interface: str, prefix: Sequence[str] = ()) -> None:
-    """Switch an interface's offloads off, those that it has; `prefix`: of the command, as `ip netns exec`."""
-    for feature in OFFLOADS:
-        subprocess.run([*prefix, "ethtool", "-K", interface, feature, "off"], capture_output=True, timeout=30)
-
-
 @contextlib.contextmanager
 def bridge(name: str, interfaces: Iterable[str]) -> Generator[None]:
     """A Linux bridge between interfaces."""
     run("ip", "link", "add", name, "type", "bridge", "stp_state", "0", "forward_delay", "0")
     try:
-        Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
+        quiet(name)
         for interface in interfaces:
             run("ip", "link", "set", interface, "master", name)
         run("ip", "link", "set", name, "up")
@@ -150,9 +136,9 @@ def make_bed(mtu: int = 1500) -> Generator[Bed]:
             run(*bed.inside("sysctl", "-qw", f"net.ipv6.conf.{scope}.disable_ipv6=1"))
         for ours, theirs in ((bed.left, "pa"), (bed.right, "pb")):
             run("ip", "link", "add", ours, "type", "veth", "peer", "name", theirs, "netns", bed.netns)
-            Path(f"/proc/sys/net/ipv6/conf/{ours}/disable_ipv6").write_text("1")
+            quiet(ours)
             for prefix, name in (((), ours), (bed.inside(), theirs)):
-                set_offloads(name, prefix)
+                disable_offloads(name, prefix)
                 run(*prefix, "ip", "link", "set", name, "mtu", str(mtu), "up")
         yield bed
     finally:

@@ -27,12 +27,8 @@ struct bcr {
 };
 
 CC_INLINE void bcr_init(struct bcr *st, const struct cc_tcp *tcp) {
+	*st = (struct bcr){.delivered = tcp->delivered, .rtt_base_us = CC_NO_RTT};
 	erto_init(&st->erto, tcp);
-	st->ack_ns = 0;
-	st->delivered = tcp->delivered;
-	st->bw_est = 0;
-	st->rtt_base_us = CC_NO_RTT;
-	st->restored = 0;
 }
 
 // Every ACK, before the window grows. ACKs of one instant are one sample.

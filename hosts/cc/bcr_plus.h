@@ -38,14 +38,9 @@ struct bcr_plus {
 };
 
 CC_INLINE void bcr_plus_init(struct bcr_plus *st, const struct cc_tcp *tcp) {
+	*st = (struct bcr_plus){.phase = BCR_PLUS_NONE, .round_seq = tcp->snd_una, .round_rtt_us = CC_NO_RTT};
 	westwood_init(&st->bw, tcp);
 	erto_init(&st->erto, tcp);
-	st->phase = BCR_PLUS_NONE;
-	st->old_cwnd = 0;
-	st->old_target = 0;
-	st->train_packets = 0;
-	st->round_seq = tcp->snd_una;
-	st->round_rtt_us = CC_NO_RTT;
 }
 
 // 0: no estimate yet.

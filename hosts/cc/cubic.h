@@ -38,13 +38,7 @@ struct cubic {
 };
 
 CC_INLINE void cubic_init(struct cubic *st, const struct cc_tcp *tcp) {
-	st->now.begin_ns = 0;
-	st->now.w_est = 0;
-	st->now.w_max = 0;
-	st->now.k_ms = 0;
-	st->before = st->now;
-	st->last_ns = tcp->now_ns;
-	st->cwnd_prior = 0;
+	*st = (struct cubic){.last_ns = tcp->now_ns};
 }
 
 // The largest root with root^3 <= x, for x < 2^63. No branch in the loop, so the kernel's verifier walks it once.

@@ -47,10 +47,8 @@ CC_INLINE void hystart_begin_round(struct cubic_linux *st, const struct cc_tcp *
 }
 
 CC_INLINE void cubic_linux_init(struct cubic_linux *st, const struct cc_tcp *tcp) {
+	*st = (struct cubic_linux){.min_rtt_us = CC_NO_RTT};
 	cubic_init(&st->base, tcp);
-	st->min_rtt_us = CC_NO_RTT;
-	st->count = 0;
-	st->counted_at_ms = 0;
 	hystart_begin_round(st, tcp);
 }
 

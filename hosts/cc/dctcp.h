@@ -34,9 +34,7 @@ CC_INLINE void dctcp_begin_window(struct dctcp *st, const struct cc_tcp *tcp) {
 }
 
 CC_INLINE void dctcp_init(struct dctcp *st, const struct cc_tcp *tcp) {
-	st->alpha = DCTCP_ONE; // §4.2: half the window at the first mark
-	st->marked = 0;
-	st->rcv_nxt = tcp->rcv_nxt;
+	*st = (struct dctcp){.alpha = DCTCP_ONE, .rcv_nxt = tcp->rcv_nxt}; // §4.2: half the window at the first mark
 	dctcp_begin_window(st, tcp);
 }
 

@@ -20,9 +20,7 @@ struct erto {
 };
 
 CC_INLINE void erto_init(struct erto *st, const struct cc_tcp *tcp) {
-	st->snd_una = tcp->snd_una;
-	st->open = 1;
-	st->hold = 0;
+	*st = (struct erto){.snd_una = tcp->snd_una, .open = 1};
 }
 
 // Every ACK, before the window grows. A probe is out where snd_nxt is beyond what was sent at the timeout, and nothing else is.

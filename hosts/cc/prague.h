@@ -40,18 +40,11 @@ struct prague {
 };
 
 CC_INLINE void prague_init(struct prague *st, const struct cc_tcp *tcp) {
-	dctcp_init(&st->receiver, tcp);
+	*st = (struct prague){.cwnd = tcp->snd_cwnd, .alpha = PRAGUE_ONE, .reduced_end = tcp->snd_una, .round_end = tcp->snd_nxt};
 	st->window = (cc_u64)tcp->snd_cwnd << PRAGUE_SHIFT;
-	st->alpha_ns = 0;
-	st->reduced_ns = 0;
-	st->reduced_end = tcp->snd_una;
-	st->cwnd = tcp->snd_cwnd;
-	st->alpha = PRAGUE_ONE;
-	st->round_end = tcp->snd_nxt;
-	st->round_delivered = tcp->delivered;
-	st->round_ce = tcp->delivered_ce;
-	st->delivered = tcp->delivered;
-	st->delivered_ce = tcp->delivered_ce;
+	st->delivered = st->round_delivered = tcp->delivered;
+	st->delivered_ce = st->round_ce = tcp->delivered_ce;
+	dctcp_init(&st->receiver, tcp);
 }
 
 // Whether RTT_virt is over: a round trip that began when `end` was the next byte, at `begin_ns`, and 25 ms.

@@ -26,9 +26,7 @@ struct reno {
 };
 
 CC_INLINE void reno_init(struct reno *st, const struct cc_tcp *tcp) {
-	st->snd_una = tcp->snd_una;
-	st->phase = RENO_NORMAL;
-	st->dupacks = 0;
+	*st = (struct reno){.snd_una = tcp->snd_una, .phase = RENO_NORMAL};
 }
 
 CC_INLINE void reno_enter_fast(struct reno *st, struct cc_tcp *tcp) {

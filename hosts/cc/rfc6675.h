@@ -15,8 +15,7 @@ struct rfc6675 {
 };
 
 CC_INLINE void rfc6675_init(struct rfc6675 *st, const struct cc_tcp *tcp) {
-	st->snd_una = tcp->snd_una;
-	st->in_recovery = 0;
+	*st = (struct rfc6675){.snd_una = tcp->snd_una};
 }
 
 // Every ACK (Linux: cong_control).

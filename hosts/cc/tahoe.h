@@ -18,9 +18,7 @@ struct tahoe {
 };
 
 CC_INLINE void tahoe_init(struct tahoe *st, const struct cc_tcp *tcp) {
-	st->snd_una = tcp->snd_una;
-	st->repair = 0;
-	st->window = 1;
+	*st = (struct tahoe){.snd_una = tcp->snd_una, .window = 1};
 }
 
 CC_INLINE void tahoe_in_recovery(struct tahoe *st, struct cc_tcp *tcp, int new_data_acked) {

@@ -28,12 +28,8 @@ struct vegas {
 };
 
 CC_INLINE void vegas_init(struct vegas *st, const struct cc_tcp *tcp) {
-	st->sum_rtt_us = 0;
-	st->rtt_count = 0;
-	st->base_rtt_us = CC_NO_RTT;
+	*st = (struct vegas){.base_rtt_us = CC_NO_RTT, .increase = VEGAS_SLOW_START, .grow_this_rtt = 1};
 	st->beg_snd_nxt = tcp->snd_nxt;
-	st->increase = VEGAS_SLOW_START;
-	st->grow_this_rtt = 1;
 }
 
 CC_INLINE void vegas_pkts_acked(struct vegas *st, cc_s32 rtt_us) {

@@ -32,14 +32,7 @@ struct westwood {
 };
 
 CC_INLINE void westwood_init(struct westwood *st, const struct cc_tcp *tcp) {
-	st->sample_ns = 0;
-	st->sample_delivered = tcp->delivered;
-	st->bw_cur = 0;
-	st->bw_est = 0;
-	st->rtt_us = 0;
-	st->rtt_base_us = CC_NO_RTT;
-	st->frozen = 0;
-	st->thaw_seq = tcp->snd_una;
+	*st = (struct westwood){.sample_delivered = tcp->delivered, .rtt_base_us = CC_NO_RTT, .thaw_seq = tcp->snd_una};
 }
 
 // Packets over nanoseconds as a scaled rate; saturates. elapsed_ns > 0, packets < 2^20.

@@ -24,7 +24,7 @@ from . import apply, build, loader
 from .check.results import Result
 from .check.run import check_variants
 from .errors import HostsError
-from .host import Host, attach, host_of
+from .host import use_on_hosts
 from .variants import LITERATURE_SYSCTLS, OPTIONAL_SYSCTLS, VARIANTS, Variant, find_variant
 
 app = App(name="hosts", help="TCP variants of the hosts: list, check, show, use.")
@@ -161,7 +161,7 @@ def build_objects(
 def show(state: StateOption = None, as_json: JsonOption = False) -> None:
     """What each host of the running topology uses, read from its kernel state."""
     with _reported():
-        rows = {name: (pid, apply.read_host(apply.namespace_of(pid=pid))) for name, pid in running_hosts(state).items()}
+        rows = {name: (pid, apply.read_host(apply.namespace_of(pid))) for name, pid in running_hosts(state).items()}
     loaded, running = loader.status(), find_folder(state).name
     hosts = list[dict[str, Any]]()
     for name, (pid, tcp) in rows.items():
@@ -177,16 +177,6 @@ def show(state: StateOption = None, as_json: JsonOption = False) -> None:
         differs = f"lacks program {', '.join(missing)}" if missing else "" if variant else "not one of the table"
         table.add_row(host["name"], variant or "-", host["congestion_control"], ", ".join(programs) or "-", differs)
     _out.print(table)
-
-
-def _host(name: str, pid: int, state: str | None) -> Host:
-    """The host as its programs take it: its cgroup below the topology's name, and its first interface."""
-    namespace = apply.namespace_of(pid=pid)
-    lines = apply.run_in_namespace(namespace, Path("/proc/thread-self/net/dev").read_text).splitlines()[2:]
-    interfaces = [interface for line in lines if (interface := line.split(":")[0].strip()) != "lo"]
-    if not interfaces:
-        raise HostsError("namespace", f"host {name} has no interface but lo")
-    return host_of(f"{find_folder(state).name}/{name}", namespace, interfaces[0])
 
 
 def _host_names(ctx: Any) -> list[str]:
@@ -212,16 +202,8 @@ def use(
         chosen, hosts = find_variant(variant), running_hosts(state)
         if host not in hosts:
             raise HostsError("namespace", f"no host is called {host!r}; there are {', '.join(hosts)}")
-        namespace = apply.namespace_of(pid=hosts[host])
-        apply.require(chosen)
         with contextlib.nullcontext() if chosen.builtin else loader.acquire() as lease:
-            if lease is not None:
-                if chosen.programs:
-                    attach(_host(host, hosts[host], state), chosen.programs, lease)
-                if chosen.receiver_programs:  # every other host may be its receiver
-                    for other, pid in hosts.items():
-                        attach(_host(other, pid, state), chosen.receiver_programs, lease)
-            tcp = apply.use_on_host(chosen, namespace)
+            tcp = use_on_hosts({host: chosen}, hosts, find_folder(state).name, lease)[host]
             if lease is not None:
                 lease.hold_process(hosts[host])  # until the host's shell ends; what is attached, too
     if as_json:

@@ -76,10 +76,9 @@ class FairlaneCLI(CLI):
         names, words = self._network.switches, line.split()
         if len(words) != 2 or words[0] not in names or words[1] not in ("start", "stop"):
             error(f"usage: switch <switch> start|stop; there are {', '.join(names)}\n")
-        elif words[1] == "stop":
-            self._network.stop_switch(words[0])
-        else:
-            self._network.start_switch(words[0])
+            return
+        self._network.set_switch(*words)
+        if words[1] == "start":
             self._program(words[0])
 
 

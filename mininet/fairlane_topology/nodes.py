@@ -20,13 +20,14 @@ from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.security import TlsFiles
 from fairlane_switch import bmv2
+from fairlane_switch.interfaces import disable_offloads, quiet
 from fairlane_switch.process import Service, accepts, find_binary
 from fairlane_switch.switch import PortOptions, SwitchOptions
 from mininet.log import output, warn
 from mininet.node import Host, Switch
 
 from fairlane_topology import ports, state
-from fairlane_topology.interfaces import disable_offloads, quiet
+from fairlane_topology.interfaces import in_namespace
 from fairlane_topology.topology import CPU_PORT, GATEWAY_MAC, HostSpec, PortSpec
 
 BASE_GRPC_PORT = 50050
@@ -77,7 +78,7 @@ class FairlaneHost(Host):
         self._must(
             f"ip addr flush dev eth0 && ip addr add {spec.ip} dev eth0 && ip link set eth0 up && ip link set lo up"
         )
-        disable_offloads("eth0", self)
+        disable_offloads("eth0", in_namespace(self))
         own = ipaddress.ip_interface(spec.ip).network
         for peer in peers or ():
             if ipaddress.ip_address(peer) in own:
