@@ -13,7 +13,7 @@ import pytest
 import topology
 from fairlane_topology.topology import load as load_topology
 from summary import Run, save
-from testbed import ROOT, entries
+from testbed import ROOT, entries, start_ours
 
 
 def test_the_examples_table_is_read_by_column() -> None:
@@ -99,10 +99,9 @@ def test_p4runtime_s_entries_are_as_many_flows() -> None:
 
 
 def test_what_was_written_is_read_back_by_both_clients() -> None:
-    with p4runtime.ours() as address:
-        assert min(p4runtime.measure_requests_made_before(address, 1500)) > 0
-    with p4runtime.ours() as address:
-        assert min(p4runtime.measure_finsy(address, 1500)) > 0
+    for measure in (p4runtime.measure_requests_made_before, p4runtime.measure_finsy):
+        with start_ours((), []) as switch:
+            assert min(measure(switch.grpc, 1500)) > 0
 
 
 def test_every_flow_has_its_entry_and_its_slot() -> None:

@@ -427,12 +427,12 @@ CC_INLINE cc_u32 bbr_undo_cwnd(struct bbr *st, const struct cc_tcp *tcp) {
 
 #ifdef CC_SENDER_bbr
 #define CC_STATE struct bbr
-#define CC_INIT(st, tcp) bbr_init(st, tcp)
-#define CC_SSTHRESH(st, tcp) bbr_ssthresh(st, tcp)
-#define CC_CONG_CONTROL(st, tcp) bbr_on_ack(st, tcp)
+#define CC_INIT bbr_init
+#define CC_SSTHRESH bbr_ssthresh
+#define CC_CONG_CONTROL bbr_on_ack
 #define CC_SET_STATE(st, tcp, state) bbr_set_state(st, state)
-#define CC_CWND_EVENT(st, tcp, event) bbr_cwnd_event(st, tcp, event)
-#define CC_UNDO_CWND(st, tcp) bbr_undo_cwnd(st, tcp)
+#define CC_CWND_EVENT bbr_cwnd_event
+#define CC_UNDO_CWND bbr_undo_cwnd
 #define CC_BURST(st, tcp) bbr_burst(tcp)
 #endif
 

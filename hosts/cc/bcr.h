@@ -69,11 +69,11 @@ CC_INLINE void bcr_set_state(struct bcr *st, struct cc_tcp *tcp, cc_u32 new_stat
 
 #ifdef CC_SENDER_bcr
 #define CC_STATE struct bcr
-#define CC_INIT(st, tcp) bcr_init(st, tcp)
+#define CC_INIT bcr_init
 #define CC_CONG_AVOID(st, tcp, acked) erto_cong_avoid(&(st)->erto, tcp, acked)
 #define CC_PKTS_ACKED(st, tcp) bcr_pkts_acked(st, tcp, (tcp)->rtt_us, (tcp)->now_ns)
-#define CC_SET_STATE(st, tcp, state) bcr_set_state(st, tcp, state)
-#define CC_UNDO_CWND(st, tcp) bcr_undo_cwnd(st, tcp)
+#define CC_SET_STATE bcr_set_state
+#define CC_UNDO_CWND bcr_undo_cwnd
 #define CC_BW_EST(st) westwood_pps((st)->bw_est)
 #endif
 

@@ -139,10 +139,10 @@ CC_INLINE void prague_set_state(struct prague *st, struct cc_tcp *tcp, cc_u32 ne
 
 #ifdef CC_SENDER_prague
 #define CC_STATE struct prague
-#define CC_INIT(st, tcp) prague_init(st, tcp)
+#define CC_INIT prague_init
 #define CC_SSTHRESH(st, tcp) ((tcp)->snd_cwnd) // prague_reduce and prague_set_state reduce
-#define CC_CONG_CONTROL(st, tcp) prague_control(st, tcp)
-#define CC_SET_STATE(st, tcp, state) prague_set_state(st, tcp, state)
+#define CC_CONG_CONTROL prague_control
+#define CC_SET_STATE prague_set_state
 #define CC_CWND_EVENT(st, tcp, event) dctcp_cwnd_event(&(st)->receiver, tcp, event)
 #define CC_BURST(st, tcp) 1
 #define CC_NEEDS_ECN 1

@@ -64,9 +64,9 @@ CC_INLINE void tahoe_set_state(struct tahoe *st, struct cc_tcp *tcp, cc_u32 new_
 
 #ifdef CC_SENDER_tahoe
 #define CC_STATE struct tahoe
-#define CC_INIT(st, tcp) tahoe_init(st, tcp)
-#define CC_CONG_CONTROL(st, tcp) tahoe_on_ack(st, tcp)
-#define CC_SET_STATE(st, tcp, state) tahoe_set_state(st, tcp, state)
+#define CC_INIT tahoe_init
+#define CC_CONG_CONTROL tahoe_on_ack
+#define CC_SET_STATE tahoe_set_state
 #define CC_ENA 0
 #endif
 

@@ -128,11 +128,11 @@ CC_INLINE void westwood_set_state(struct westwood *st, const struct cc_tcp *tcp,
 
 #ifdef CC_SENDER_westwood
 #define CC_STATE struct westwood
-#define CC_INIT(st, tcp) westwood_init(st, tcp)
-#define CC_SSTHRESH(st, tcp) westwood_ssthresh(st, tcp)
+#define CC_INIT westwood_init
+#define CC_SSTHRESH westwood_ssthresh
 #define CC_PKTS_ACKED(st, tcp) (void)westwood_pkts_acked(st, tcp, (tcp)->rtt_us, (tcp)->now_ns)
-#define CC_SET_STATE(st, tcp, state) westwood_set_state(st, tcp, state)
-#define CC_CWND_EVENT(st, tcp, event) westwood_cwnd_event(st, tcp, event)
+#define CC_SET_STATE westwood_set_state
+#define CC_CWND_EVENT westwood_cwnd_event
 #endif
 
 #endif

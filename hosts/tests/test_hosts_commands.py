@@ -74,7 +74,7 @@ def test_list_names_every_variant_and_what_it_is_not() -> None:
 
 
 def test_list_names_what_each_variant_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands, "_out", Console(width=400))
+    monkeypatch.setattr(commands, "console", Console(width=400))
     lines = call("list")
     for variant in VARIANTS.values():
         assert variant.paper in lines

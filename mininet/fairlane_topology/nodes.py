@@ -171,7 +171,6 @@ class NetworkOptions:
 class P4Switch(Switch):
     """A switch in the root namespace that serves P4Runtime on `grpc`, in a process of its own or one that all share."""
 
-    target: str
     binary: str
     thrift_port: int | None = None
 
@@ -229,7 +228,6 @@ class P4Switch(Switch):
 class EmbeddedSwitch(P4Switch):
     """The embedded v1model switch (`fairlane-switch`)."""
 
-    target = "embedded"
     binary = "fairlane-switch"
 
     def arguments(self) -> list[str]:
@@ -248,7 +246,6 @@ class EmbeddedSwitch(P4Switch):
 class SimpleSwitchGrpc(P4Switch):
     """BMv2's `simple_switch_grpc`. Its queues are limited in packets per second, over Thrift: see `shape`."""
 
-    target = "bmv2"
     binary = bmv2.BINARY
 
     def arguments(self) -> list[str]:
