@@ -12,7 +12,7 @@ import pipeline
 import pytest
 import topology
 from fairlane_topology.topology import load as load_topology
-from summary import Run, save
+from summary import Run
 from testbed import ROOT, entries, start_ours
 
 
@@ -68,13 +68,6 @@ def test_the_papers_links_run_in_virtual_time() -> None:
 def test_all_of_paper_000_is_every_qthresh_experiment_but_those_beyond_it() -> None:
     there = {path.stem for path in (ROOT / "lab" / "experiments").glob("qthresh-*.toml")}
     assert set(netsim.PAPER) == there - {"qthresh-phase", "qthresh-selftuning", "qthresh-unseen", "qthresh-ecn"}
-
-
-def test_latest_points_to_the_newest_summary(tmp_path: Path) -> None:
-    save({"n": 1}, tmp_path)
-    file = save({"n": 2}, tmp_path)
-    assert json.loads((tmp_path / "latest" / "summary.json").read_text()) == {"n": 2}
-    assert file.resolve() == (tmp_path / "latest" / "summary.json").resolve()
 
 
 def test_p4runtime_is_judged_beside_bmv2_where_it_was_there() -> None:

@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fairlane_controller.state.processes import start_time
+from fairlane_switch.process import wait_until
 
 from . import apply, bpf, cgroups
 from .errors import HostsError
@@ -167,9 +168,7 @@ def _unregister_all() -> list[str]:
         bpf.detach(pin)
     for pin in pins("maps").iterdir():
         pin.unlink()
-    deadline = time.monotonic() + END_TIMEOUT_S
-    while time.monotonic() < deadline and set(ended) & set(bpf.available()):
-        time.sleep(0.005)
+    wait_until(lambda: not set(ended) & set(bpf.available()), END_TIMEOUT_S)
     return ended
 
 
