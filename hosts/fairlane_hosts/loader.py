@@ -73,11 +73,9 @@ def check(
     wanted += [program.object_name for program in PROGRAMS.values()]
     missing = [name for name in wanted if not (directory / name).is_file()]
     absent = "none" if missing == wanted else f"missing: {', '.join(missing)}" if missing else "all"
-    built, as_root = (
-        "a kernel built with {}; Debian's and Ubuntu's are",
-        "run it as root: registering BPF programs needs it",
-    )
+    built = "a kernel built with {}; Debian's and Ubuntu's are"
     too_old = "BPF congestion control needs Linux 5.15 or newer"
+    as_root = "run it as root: registering BPF programs needs it"
     return [
         Check("kernel", kernel_version(release) >= MINIMUM_KERNEL, release, too_old),
         # The kernel has this file if, and only if, it has the bpf() call.
