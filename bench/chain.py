@@ -18,10 +18,10 @@ from functools import partial
 from pathlib import Path
 
 import finsy as fy
+from fairlane_switch.interfaces import disable_offloads, quiet, receive_on, run
 from fairlane_switch.process import find_binary, start_process
-from fairlane_topology.interfaces import receive_on
 from summary import Run, ratios
-from testbed import Bed, bridge, configure, entries, free_addresses, make_bed, run, set_offloads
+from testbed import Bed, bridge, configure, entries, free_addresses, make_bed
 
 ONE, EACH, BRIDGES = "switches in one process", "a process for each switch", "Linux bridges"
 SWITCHES, FLOWS = 3, 1_000
@@ -43,8 +43,8 @@ def pairs(bed: Bed, switches: int) -> Generator[Ports]:
         for pair in ends:
             run("ip", "link", "add", pair[0], "type", "veth", "peer", "name", pair[1])
             for name in pair:
-                Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
-                set_offloads(name)
+                quiet(name)
+                disable_offloads(name)
                 run("ip", "link", "set", name, "up")
         names = [bed.left, *(name for pair in ends for name in pair), bed.right]
         yield list(zip(names[::2], names[1::2], strict=True))

@@ -11,11 +11,10 @@ import contextlib
 import time
 from collections.abc import Callable, Generator
 
-from bmv2 import is_installed, start_bmv2
 from fairlane_switch.bmv2 import queue_depth, queue_rate, run_cli
-from fairlane_switch.switch import PortOptions, SwitchOptions, start_switch
+from fairlane_switch.switch import PortOptions
 from summary import Run
-from testbed import Bed, configure, entries, make_bed
+from testbed import Bed, bmv2_is_installed, entries, make_bed, start_bmv2, start_ours
 
 RATE_BPS = 1_000_000
 MEAN_BYTES = 1000
@@ -25,23 +24,19 @@ BURST_FRAMES = 300
 UNMANAGED = 100_000
 """Packets after which the program itself refuses: never before the queue is full, so that the target's queue shows."""
 
-Target = Callable[[Bed], contextlib.AbstractContextManager[None]]
+Target = Callable[[Bed], contextlib.AbstractContextManager[object]]
 
 
-@contextlib.contextmanager
-def ours(bed: Bed) -> Generator[None]:
+def ours(bed: Bed) -> contextlib.AbstractContextManager[object]:
     """fairlane-switch; the rate in bit/s."""
     shaped = PortOptions(2, bed.right, rate_bps=RATE_BPS, queue_packets=QUEUE_PACKETS)
-    with start_switch(SwitchOptions(ports=(PortOptions(1, bed.left), shaped))) as switch:
-        configure(switch.grpc, entries(0, max_packets=UNMANAGED))
-        yield
+    return start_ours((PortOptions(1, bed.left), shaped), entries(0, max_packets=UNMANAGED))
 
 
 @contextlib.contextmanager
 def bmv2(bed: Bed) -> Generator[None]:
     """simple_switch_grpc; the rate in packets a second, over Thrift. Raises RuntimeError with its words."""
-    with start_bmv2((bed.left, bed.right)) as switch:
-        configure(switch.grpc, entries(0, max_packets=UNMANAGED))
+    with start_bmv2((bed.left, bed.right), entries(0, max_packets=UNMANAGED)) as switch:
         run_cli(switch.thrift_port or 0, queue_rate(2, RATE_BPS, MEAN_BYTES), queue_depth(2, QUEUE_PACKETS))
         yield
 
@@ -65,7 +60,7 @@ def burst(bed: Bed) -> int:
 
 def bench(run: Run) -> None:
     """The rows, none where BMv2 is missing; they are all that is measured."""
-    targets: dict[str, Target] = {"fairlane-switch": ours, "simple_switch_grpc": bmv2} if is_installed() else {}
+    targets: dict[str, Target] = {"fairlane-switch": ours, "simple_switch_grpc": bmv2} if bmv2_is_installed() else {}
     for name, target in targets.items():
         group = f"what BMv2 does otherwise: {name}"
         for length in LENGTHS:

@@ -15,11 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bmv2 import is_installed, start_bmv2
 from fairlane_lab.results.statistics import aggregate
-from fairlane_switch.switch import PortOptions, Switch, SwitchOptions, start_switch
+from fairlane_switch.switch import PortOptions, Switch
 from summary import Run, ratios
-from testbed import Bed, bridge, configure, entries, make_bed, pin, pktgen, resident_mb
+from testbed import Bed, bmv2_is_installed, bridge, entries, make_bed, pin, pktgen, resident_mb, start_bmv2, start_ours
 
 BRIDGE, COPY, OURS, BMV2 = "Linux bridge", "bare copy loop", "fairlane-switch", "simple_switch_grpc"
 GENERATOR = "the generator alone"
@@ -59,18 +58,14 @@ def copy_loop(bed: Bed) -> Generator[None]:
 def fairlane(bed: Bed, flows: int = 0, rate_bps: int = 0, **options: Any) -> Generator[Switch]:
     """fairlane-switch between the two interfaces, with qthresh.p4 on a managed port; `options` are more of `SwitchOptions`."""
     ports = (PortOptions(1, bed.left), PortOptions(2, bed.right, rate_bps=rate_bps, queue_packets=1000))
-    with start_switch(SwitchOptions(ports=ports, **options)) as switch:
+    with start_ours(ports, entries(flows), **options) as switch:
         pin(switch.process.pid)
-        configure(switch.grpc, entries(flows))
         yield switch
 
 
-@contextlib.contextmanager
-def bmv2(bed: Bed) -> Generator[None]:
+def bmv2(bed: Bed) -> contextlib.AbstractContextManager[object]:
     """simple_switch_grpc between the two interfaces, with qthresh.p4 on a managed port."""
-    with start_bmv2((bed.left, bed.right)) as switch:
-        configure(switch.grpc, entries(0, max_packets=60))
-        yield
+    return start_bmv2((bed.left, bed.right), entries(0, max_packets=60))
 
 
 def forwarders() -> dict[str, Forwarder]:
@@ -80,7 +75,7 @@ def forwarders() -> dict[str, Forwarder]:
         COPY: copy_loop,
         OURS: lambda bed: fairlane(bed, flows=THROUGHPUT_FLOWS),
     }
-    return there | ({BMV2: bmv2} if is_installed() else {})
+    return there | ({BMV2: bmv2} if bmv2_is_installed() else {})
 
 
 def pps_through(name: str, forwarder: Forwarder, seconds: float) -> float:

@@ -3,23 +3,21 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing import get_context
-from pathlib import Path
 from statistics import mean
 
+import psutil
 from fairlane_lab.definition.expansion import Selection, expand
 from fairlane_lab.definition.loading import load
 from fairlane_lab.runners import sim
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.kernel import BUILT
 from summary import Run
-from testbed import descendants
 
 RUNS = 6
 TWO_FLOWS_AIM = 40.0
@@ -57,13 +55,12 @@ def measure(scenario: Scenario) -> dict[str, float]:
 
 def measure_memory_mb(scenario: Scenario) -> float:
     """What a run takes at most (PSS): the kernel's processes, and what this one grows by."""
-    sizes = [pss_mb(os.getpid())]
-    done = threading.Event()
+    me, done = psutil.Process(), threading.Event()
+    sizes = [pss_mb(me)]
 
     def watch() -> None:
         while not done.wait(0.02):
-            me = os.getpid()
-            sizes.append(sum(pss_mb(pid) for pid in [me, *descendants(me)]))
+            sizes.append(sum(map(pss_mb, [me, *me.children(recursive=True)])))
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -75,12 +72,10 @@ def measure_memory_mb(scenario: Scenario) -> float:
     return max(sizes) - sizes[0]
 
 
-def pss_mb(pid: int) -> float:
-    """A process's own memory and its part of what it shares (proc_pid_smaps(5)); 0 when it has ended."""
-    with suppress(OSError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) / 1024
+def pss_mb(process: psutil.Process) -> float:
+    """A process's own memory and its part of what it shares; 0 when it has ended."""
+    with suppress(psutil.Error):
+        return process.memory_full_info().pss / 2**20
     return 0.0
 
 

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
+import psutil
 from fairlane_lab.definition.expansion import Selection, expand
 from fairlane_lab.definition.loading import load
 from fairlane_lab.run_result import RunError, RunResult
@@ -17,7 +16,6 @@ from fairlane_lab.runners import mininet
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.collect import VoidError
 from summary import Run
-from testbed import descendants
 
 FLOWS = (2, 256)
 RATE = "20Mbit"
@@ -42,21 +40,20 @@ def scenario(flows: int) -> Scenario:
     return replace(chosen, topology=topology, flows=each, duration_s=seconds, warmup_s=WARM_UP_S, series=False)
 
 
-def used_s(pid: int) -> float:
+def used_s(process: psutil.Process) -> float:
     """Time on a processor that a process has had so far, seconds."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    times = process.cpu_times()
+    return times.user + times.system
 
 
-def loop_pid(timeout_s: float = START_S) -> int:
+def find_loop(timeout_s: float = START_S) -> psutil.Process:
     """The control loop of the network that this process starts. Raises TimeoutError."""
     end_s = time.monotonic() + timeout_s
     while time.monotonic() < end_s:
-        for pid in descendants(os.getpid()):
-            with suppress(OSError):  # it has just ended
-                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-                if b"run" in words and b"--ready-file" in words:
-                    return pid
+        for process in psutil.Process().children(recursive=True):
+            with suppress(psutil.Error):  # it has just ended
+                if {"run", "--ready-file"} <= set(process.cmdline()):
+                    return process
         time.sleep(0.2)
     raise TimeoutError(f"no control loop within {timeout_s:.0f} s")
 
@@ -80,12 +77,12 @@ def shares(flows: int) -> list[float]:
     running.start()
     found: list[float] = []
     try:
-        pid = loop_pid()
+        loop = find_loop()
         time.sleep(WARM_UP_S)  # not for readiness: the flows start, and their thresholds settle
         for _ in range(WINDOWS):
-            began_s, before_s = time.monotonic(), used_s(pid)
+            began_s, before_s = time.monotonic(), used_s(loop)
             time.sleep(WINDOW_S)
-            found.append((used_s(pid) - before_s) / (time.monotonic() - began_s))
+            found.append((used_s(loop) - before_s) / (time.monotonic() - began_s))
     finally:
         running.join()
     if problems:

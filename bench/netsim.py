@@ -19,9 +19,9 @@ from fairlane_lab.definition.expansion import expand
 from fairlane_lab.definition.loading import load
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import Scenario
+from fairlane_switch.interfaces import run as run_command
 from summary import Run, ratios
 from testbed import ROOT, run_example
-from testbed import run as run_command
 
 PACKETS_PER_S_AIM = 400_000.0
 GROWTH_AIM = 1.5

@@ -11,40 +11,20 @@ import asyncio
 import contextlib
 import queue
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, cast
 
 import finsy as fy
 import grpc
-from bmv2 import is_installed, start_bmv2
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
-from fairlane_switch.switch import SwitchOptions, start_switch
 from finsy.proto import p4r, p4r_grpc
 from summary import Run
-from testbed import BATCH, COMPILED, configure
+from testbed import BATCH, COMPILED, bmv2_is_installed, start_bmv2, start_ours
 
 ENTRIES = 65_536
 TABLE = "flow_v4"
 TIMEOUT_S = 120.0
-
-Address = contextlib.AbstractContextManager[str]
-
-
-@contextlib.contextmanager
-def ours() -> Generator[str]:
-    """fairlane-switch without interfaces, with qthresh.p4; its address."""
-    with start_switch(SwitchOptions(ports=())) as switch:
-        configure(switch.grpc, [])
-        yield switch.grpc
-
-
-@contextlib.contextmanager
-def bmv2() -> Generator[str]:
-    """The same of simple_switch_grpc."""
-    with start_bmv2() as switch:
-        configure(switch.grpc, [])
-        yield switch.grpc
 
 
 def flows(count: int) -> list[fy.P4TableEntry]:
@@ -162,14 +142,14 @@ def check(found: int, count: int, address: str) -> None:
 
 def bench(run: Run, count: int = ENTRIES) -> None:
     """All measurements, in turns; the best round of each counts: a disturbance only slows."""
-    targets: dict[str, Callable[[], Address]] = {"fairlane-switch": ours}
-    if is_installed():
-        targets["simple_switch_grpc"] = bmv2
+    targets: dict[str, Callable[..., contextlib.AbstractContextManager[Any]]] = {"fairlane-switch": start_ours}
+    if bmv2_is_installed():
+        targets["simple_switch_grpc"] = start_bmv2
     clients = {"requests made before": measure_requests_made_before, "our client": measure_finsy}
 
     def measure(client: str, target: str) -> tuple[float, float]:
-        with targets[target]() as address:
-            return clients[client](address, count)
+        with targets[target]((), []) as switch:  # without interfaces
+            return clients[client](switch.grpc, count)
 
     measures = {(client, target): partial(measure, client, target) for client in clients for target in targets}
     samples: dict[str, list[float]] = {}

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import sys
 
+from fairlane_lab.results.folder import metadata, new_folder, publish
 from parts import PARTS
 from rich.console import Console
-from summary import Run, git_revision, processor, save, show
+from summary import Run, processor, show
 from testbed import ROOT
 
 BUSY_LOAD = 1.0
@@ -38,16 +38,14 @@ def main() -> None:
             part(run)
     numbers = {
         "experiment": "bench",
-        "git": git_revision(),
-        "kernel": platform.release(),
+        **metadata(),
         "processor": processor(),
-        "processors": os.cpu_count(),
         "load_before": load,
         "params": {"seconds": arguments.seconds, "rounds": arguments.rounds},
         "rows": run.rows,
         "raw": run.raw,
     }
-    file = save(numbers)
+    file = publish(new_folder("bench", ROOT / "results"), numbers)
     show(run.rows, console)
     console.print(f"numbers: {file.relative_to(ROOT)}")
 

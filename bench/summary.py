@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of the benchmarks' numbers: rows of one form, a folder under `results/bench/`, and a table."""
+"""What becomes of the benchmarks' numbers: rows of one form, and a table."""
 
 from __future__ import annotations
 
-import datetime
-import json
-import os
 import platform
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,22 +11,11 @@ from typing import Any, TypeVar
 
 from fairlane_lab.results.statistics import Statistic, aggregate
 from rich.console import Console
-from testbed import ROOT
 
 Name = TypeVar("Name")
 Value = TypeVar("Value")
-RESULTS = ROOT / "results" / "bench"
 INTERVAL_RUNS = 6
 """With fewer runs their range holds the median with less than 95 % confidence (binomial)."""
-
-
-def git_revision() -> str:
-    """Commit of the tree, with a plus where it was changed; empty outside git and without it."""
-    words = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=40", "--dirty=+"]
-    try:
-        return subprocess.run(words, capture_output=True, text=True, timeout=30).stdout.strip()
-    except FileNotFoundError:
-        return ""
 
 
 def processor() -> str:
@@ -39,18 +24,6 @@ def processor() -> str:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.machine()
-
-
-def save(summary: dict[str, Any], results: Path = RESULTS) -> Path:
-    """Write the summary into a new folder and point `latest` to it; returns the file."""
-    folder = results / datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H-%M-%SZ")
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "summary.json"
-    file.write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
-    new = results / f"latest.{os.getpid()}"
-    new.symlink_to(folder.name)
-    new.replace(results / "latest")
-    return file
 
 
 def row(

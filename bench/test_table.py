@@ -100,7 +100,9 @@ def pipeline_rows(program: str, flows: int | None = None) -> list[dict[str, Any]
 
 @contextlib.contextmanager
 def a_bed(*_arguments: object, **_options: object) -> Generator[Any]:
-    yield SimpleNamespace(left="l", right="r", probe=received, throughput_pps=measured, process=SimpleNamespace(pid=0))
+    yield SimpleNamespace(
+        left="l", right="r", probe=received, throughput_pps=measured, process=SimpleNamespace(pid=0), grpc=""
+    )
 
 
 @pytest.fixture
@@ -119,18 +121,18 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     put(netsim, resource=SimpleNamespace(getrusage=usage, RUSAGE_CHILDREN=0))
     put(kernel_time, BUILT=ROOT / "bench", ProcessPoolExecutor=FakePool, measure_memory_mb=measured)
     put(kernel_time, measure=kernel_run)
-    put(forwarding, is_installed=measured, make_bed=a_bed, fairlane=a_bed, bmv2=a_bed)
+    put(forwarding, bmv2_is_installed=measured, make_bed=a_bed, fairlane=a_bed, bmv2=a_bed)
     put(forwarding, bridge=a_bed, copy_loop=a_bed, pin=measured, stopped=nothing, left=measured)
     put(forwarding, rate_of_sending=measured, resident_mb=measured)
     monkeypatch.setattr(forwarding, "GENERATOR_LIMITS", 0.0)  # all are held back
     put(chain, make_bed=a_bed, receiver=a_bed, PATHS=dict.fromkeys(chain.PATHS, a_bed))
     put(chain, shutil=SimpleNamespace(which=measured), tcp_flow=tcp_flow)
-    put(p4runtime, is_installed=measured, ours=nothing, bmv2=nothing)
+    put(p4runtime, bmv2_is_installed=measured, start_ours=a_bed, start_bmv2=a_bed)
     for name in ("measure_requests_made_before", "measure_finsy"):
         monkeypatch.setattr(p4runtime, name, pair)
     put(wire, measure=wire_result)
     put(topology, seconds_of=triple)
-    put(differences, is_installed=measured, make_bed=a_bed)
+    put(differences, bmv2_is_installed=measured, make_bed=a_bed)
     put(differences, ours=a_bed, bmv2=a_bed, rate=measured, burst=measured)
     run = Run(rounds=ROUNDS)
     monkeypatch.delitem(PARTS, "loop")  # its rows are two short ones

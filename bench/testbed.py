@@ -11,32 +11,30 @@ import contextlib
 import functools
 import json
 import os
+import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import finsy as fy
+import psutil
+from fairlane_switch.bmv2 import BINARY, Bmv2Options
+from fairlane_switch.interfaces import disable_offloads, quiet, run
+from fairlane_switch.process import Service, accepts
+from fairlane_switch.switch import PortOptions, Switch, SwitchOptions, start_switch
 
 ROOT = Path(__file__).resolve().parent.parent
 SWITCH = ROOT / "switch"
 COMPILED = ROOT / "p4src" / "compiled"
-OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro", "rxvlan", "txvlan")
 NETWORK = "10.0.2.0/24"
 FLOW_ADDRESSES = {"src": "10.0.1.1", "dst": "10.0.2.2"}
 UDP, UDP_PORT = 17, 5000
 BATCH = 1000
-
-
-def run(*command: str | Path, timeout_s: float = 60) -> str:
-    """Run a command that must succeed; returns its output. Raises RuntimeError with its own words."""
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=timeout_s)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(map(str, command))}: {(done.stderr or done.stdout).strip()}")
-    return done.stdout
+BMV2_START_S = 30.0
 
 
 @functools.cache
@@ -119,18 +117,12 @@ class Bed:
         return frames / elapsed
 
 
-def set_offloads(interface: str, prefix: Sequence[str] = ()) -> None:
-    """Switch an interface's offloads off, those that it has; `prefix`: of the command, as `ip netns exec`."""
-    for feature in OFFLOADS:
-        subprocess.run([*prefix, "ethtool", "-K", interface, feature, "off"], capture_output=True, timeout=30)
-
-
 @contextlib.contextmanager
 def bridge(name: str, interfaces: Iterable[str]) -> Generator[None]:
     """A Linux bridge between interfaces."""
     run("ip", "link", "add", name, "type", "bridge", "stp_state", "0", "forward_delay", "0")
     try:
-        Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
+        quiet(name)
         for interface in interfaces:
             run("ip", "link", "set", interface, "master", name)
         run("ip", "link", "set", name, "up")
@@ -150,9 +142,9 @@ def make_bed(mtu: int = 1500) -> Generator[Bed]:
             run(*bed.inside("sysctl", "-qw", f"net.ipv6.conf.{scope}.disable_ipv6=1"))
         for ours, theirs in ((bed.left, "pa"), (bed.right, "pb")):
             run("ip", "link", "add", ours, "type", "veth", "peer", "name", theirs, "netns", bed.netns)
-            Path(f"/proc/sys/net/ipv6/conf/{ours}/disable_ipv6").write_text("1")
+            quiet(ours)
             for prefix, name in (((), ours), (bed.inside(), theirs)):
-                set_offloads(name, prefix)
+                disable_offloads(name, prefix)
                 run(*prefix, "ip", "link", "set", name, "mtu", str(mtu), "up")
         yield bed
     finally:
@@ -208,18 +200,31 @@ def configure(grpc: str, table: list[fy.P4TableEntry], device_id: int = 1, timeo
     asyncio.run(asyncio.wait_for(push(), timeout_s))
 
 
-def descendants(pid: int) -> Iterator[int]:
-    """Processes that a process has made, and theirs."""
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            for child in map(int, path.read_text().split()):
-                yield child
-                yield from descendants(child)
+@contextlib.contextmanager
+def start_ours(ports: Sequence[PortOptions], table: list[fy.P4TableEntry], **options: Any) -> Generator[Switch]:
+    """fairlane-switch with these ports, qthresh.p4 and entries; `options` are more of `SwitchOptions`."""
+    with start_switch(SwitchOptions(ports=ports, **options)) as switch:
+        configure(switch.grpc, table)
+        yield switch
+
+
+@contextlib.contextmanager
+def start_bmv2(interfaces: Sequence[str], table: list[fy.P4TableEntry]) -> Generator[Bmv2Options]:
+    """BMv2 with these interfaces as ports 1, 2, …, qthresh.p4 and entries. Raises RuntimeError when it ends or does not serve in time."""
+    grpc, thrift = free_addresses(2)
+    has_thrift = "thrift" in subprocess.run([BINARY, "--help"], capture_output=True, text=True, timeout=60).stdout
+    options = Bmv2Options(dict(enumerate(interfaces, 1)), grpc, int(thrift.rpartition(":")[2]) if has_thrift else None)
+    command = [BINARY, *options.arguments()]
+    with Service(BINARY, lambda: command, None, lambda: accepts(grpc, timeout_s=1), BMV2_START_S).start():
+        configure(grpc, table)
+        yield options
+
+
+def bmv2_is_installed() -> bool:
+    """Whether there is something to compare with."""
+    return shutil.which(BINARY) is not None
 
 
 def resident_mb(pid: int) -> float:
     """Resident memory of a process, MB (10^6 bytes)."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * 1024 / 1e6
-    raise RuntimeError(f"process {pid} has ended")
+    return psutil.Process(pid).memory_info().rss / 1e6

@@ -18,10 +18,10 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+from fairlane_switch.interfaces import run as run_command
 from fairlane_switch.wire import LinkOptions, WireLink, start_wire
 from summary import Run
 from testbed import build_example, make_bed
-from testbed import run as run_command
 
 DELAYS_US = (5_000, 100_000)
 DELAY_ERROR_AIM_US = 100.0

@@ -293,7 +293,7 @@ def main(argv: list[str]) -> int:
         command = [*in_namespace(), sys.executable, str(Path(__file__).resolve()), INSIDE]
         command += argv if options.program else ["--program", chosen[0].program, *argv]
         os.execvp(command[0], command)
-    except TargetError as error:
+    except RuntimeError as error:
         print(error, file=sys.stderr)
         return 2
 

@@ -17,7 +17,7 @@ GRPC = "127.0.0.1:9559"
 THRIFT_PORT = 9090
 
 
-class TargetError(Exception):
+class TargetError(RuntimeError):
     """The switch is missing or did not start; the text says what to do."""
 
 
@@ -71,8 +71,5 @@ TARGETS: dict[str, Callable[[TargetOptions], Service]] = {"embedded": _start_emb
 
 
 def start(target: str, options: TargetOptions) -> Service:
-    """Start a switch, ready when this returns. Raises TargetError."""
-    try:
-        return TARGETS[target](options)
-    except RuntimeError as error:
-        raise TargetError(str(error)) from None
+    """Start a switch, ready when this returns. Raises RuntimeError."""
+    return TARGETS[target](options)

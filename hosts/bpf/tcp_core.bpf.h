@@ -118,11 +118,7 @@ static __always_inline void fl_rate_sample(const struct rate_sample *rs, struct 
 // A fresh connection starts at FL_INITIAL_WINDOW; one that changes its algorithm in mid-flow keeps its window, unless it
 // comes from NSS, whose window nobody has earned: then it goes on with what is in flight.
 static __always_inline void fl_start(struct sock *sk, struct cc_tcp *tcp) {
-	fl_priv(sk)->guard.ssthresh = 0;
-	fl_priv(sk)->guard.repairs = 0;
-#ifdef FL_UNDONE
-	fl_priv(sk)->undone = (struct fl_undone){0};
-#endif
+	*fl_priv(sk) = (struct fl_priv){0};
 	fl_open(sk, tcp);
 	tcp->rcv_nxt = fl_tcp_sock(sk)->rcv_nxt;
 	if (tcp->snd_cwnd >= FL_UNEARNED_CWND)

@@ -371,24 +371,8 @@ CC_INLINE void bbr_set_cwnd(struct bbr *st, struct cc_tcp *tcp) {
 // ---- the hooks --------------------------------------------------------------------------------------------------------
 
 CC_INLINE void bbr_init(struct bbr *st, struct cc_tcp *tcp) {
-	bbr_max_reset(st, 0, 0);
-	st->min_rtt_us = CC_NO_RTT;
-	st->min_rtt_at_us = bbr_now_us(tcp);
-	st->probe_rtt_end_us = 0;
-	st->round = 0;
-	st->round_end = tcp->delivered;
-	st->phase_at_us = st->epoch_at_us = bbr_now_us(tcp);
-	st->prior_cwnd = 0;
-	st->full_bw = 0;
-	st->extra_acked[0] = st->extra_acked[1] = 0;
-	st->epoch_acked = 0;
-	st->extra_rounds = st->extra_window = 0;
-	st->mode = BBR_STARTUP;
-	st->phase = 0;
-	st->full_bw_rounds = st->pipe_is_full = 0;
-	st->round_start = st->conservation = st->idle_restart = 0;
-	st->ca_state = CC_OPEN;
-	st->probe_rtt_round = 0;
+	*st = (struct bbr){.min_rtt_us = CC_NO_RTT, .round_end = tcp->delivered, .mode = BBR_STARTUP, .ca_state = CC_OPEN};
+	st->min_rtt_at_us = st->phase_at_us = st->epoch_at_us = bbr_now_us(tcp);
 	tcp->snd_ssthresh = CC_INFINITE_SSTHRESH;
 	bbr_pace_from_rtt(st, tcp);
 }
@@ -443,12 +427,12 @@ CC_INLINE cc_u32 bbr_undo_cwnd(struct bbr *st, const struct cc_tcp *tcp) {
 
 #ifdef CC_SENDER_bbr
 #define CC_STATE struct bbr
-#define CC_INIT(st, tcp) bbr_init(st, tcp)
-#define CC_SSTHRESH(st, tcp) bbr_ssthresh(st, tcp)
-#define CC_CONG_CONTROL(st, tcp) bbr_on_ack(st, tcp)
+#define CC_INIT bbr_init
+#define CC_SSTHRESH bbr_ssthresh
+#define CC_CONG_CONTROL bbr_on_ack
 #define CC_SET_STATE(st, tcp, state) bbr_set_state(st, state)
-#define CC_CWND_EVENT(st, tcp, event) bbr_cwnd_event(st, tcp, event)
-#define CC_UNDO_CWND(st, tcp) bbr_undo_cwnd(st, tcp)
+#define CC_CWND_EVENT bbr_cwnd_event
+#define CC_UNDO_CWND bbr_undo_cwnd
 #define CC_BURST(st, tcp) bbr_burst(tcp)
 #endif
 

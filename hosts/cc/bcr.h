@@ -27,12 +27,8 @@ struct bcr {
 };
 
 CC_INLINE void bcr_init(struct bcr *st, const struct cc_tcp *tcp) {
+	*st = (struct bcr){.delivered = tcp->delivered, .rtt_base_us = CC_NO_RTT};
 	erto_init(&st->erto, tcp);
-	st->ack_ns = 0;
-	st->delivered = tcp->delivered;
-	st->bw_est = 0;
-	st->rtt_base_us = CC_NO_RTT;
-	st->restored = 0;
 }
 
 // Every ACK, before the window grows. ACKs of one instant are one sample.
@@ -73,11 +69,11 @@ CC_INLINE void bcr_set_state(struct bcr *st, struct cc_tcp *tcp, cc_u32 new_stat
 
 #ifdef CC_SENDER_bcr
 #define CC_STATE struct bcr
-#define CC_INIT(st, tcp) bcr_init(st, tcp)
+#define CC_INIT bcr_init
 #define CC_CONG_AVOID(st, tcp, acked) erto_cong_avoid(&(st)->erto, tcp, acked)
 #define CC_PKTS_ACKED(st, tcp) bcr_pkts_acked(st, tcp, (tcp)->rtt_us, (tcp)->now_ns)
-#define CC_SET_STATE(st, tcp, state) bcr_set_state(st, tcp, state)
-#define CC_UNDO_CWND(st, tcp) bcr_undo_cwnd(st, tcp)
+#define CC_SET_STATE bcr_set_state
+#define CC_UNDO_CWND bcr_undo_cwnd
 #define CC_BW_EST(st) westwood_pps((st)->bw_est)
 #endif
 

@@ -38,14 +38,9 @@ struct bcr_plus {
 };
 
 CC_INLINE void bcr_plus_init(struct bcr_plus *st, const struct cc_tcp *tcp) {
+	*st = (struct bcr_plus){.phase = BCR_PLUS_NONE, .round_seq = tcp->snd_una, .round_rtt_us = CC_NO_RTT};
 	westwood_init(&st->bw, tcp);
 	erto_init(&st->erto, tcp);
-	st->phase = BCR_PLUS_NONE;
-	st->old_cwnd = 0;
-	st->old_target = 0;
-	st->train_packets = 0;
-	st->round_seq = tcp->snd_una;
-	st->round_rtt_us = CC_NO_RTT;
 }
 
 // 0: no estimate yet.
@@ -148,12 +143,12 @@ CC_INLINE void bcr_plus_cwnd_event(struct bcr_plus *st, cc_u32 event) {
 
 #ifdef CC_SENDER_bcr_plus
 #define CC_STATE struct bcr_plus
-#define CC_INIT(st, tcp) bcr_plus_init(st, tcp)
+#define CC_INIT bcr_plus_init
 #define CC_CONG_AVOID(st, tcp, acked) erto_cong_avoid(&(st)->erto, tcp, acked)
 #define CC_PKTS_ACKED(st, tcp) bcr_plus_pkts_acked(st, tcp, (tcp)->rtt_us, (tcp)->now_ns)
-#define CC_SET_STATE(st, tcp, state) bcr_plus_set_state(st, tcp, state)
+#define CC_SET_STATE bcr_plus_set_state
 #define CC_CWND_EVENT(st, tcp, event) bcr_plus_cwnd_event(st, event)
-#define CC_UNDO_CWND(st, tcp) bcr_plus_undo_cwnd(st, tcp)
+#define CC_UNDO_CWND bcr_plus_undo_cwnd
 #define CC_BW_EST(st) westwood_pps((st)->bw.bw_est)
 #endif
 

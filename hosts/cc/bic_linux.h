@@ -65,8 +65,8 @@ CC_INLINE void bic_linux_set_state(struct bic_linux *st, cc_u32 new_state) {
 #ifdef CC_SENDER_bic_linux
 #define CC_STATE struct bic_linux
 #define CC_INIT(st, tcp) ((st)->w_max = 0)
-#define CC_SSTHRESH(st, tcp) bic_linux_ssthresh(st, tcp)
-#define CC_CONG_AVOID(st, tcp, acked) bic_linux_cong_avoid(st, tcp, acked)
+#define CC_SSTHRESH bic_linux_ssthresh
+#define CC_CONG_AVOID bic_linux_cong_avoid
 #define CC_SET_STATE(st, tcp, new_state) bic_linux_set_state(st, new_state)
 #endif
 

@@ -38,13 +38,7 @@ struct cubic {
 };
 
 CC_INLINE void cubic_init(struct cubic *st, const struct cc_tcp *tcp) {
-	st->now.begin_ns = 0;
-	st->now.w_est = 0;
-	st->now.w_max = 0;
-	st->now.k_ms = 0;
-	st->before = st->now;
-	st->last_ns = tcp->now_ns;
-	st->cwnd_prior = 0;
+	*st = (struct cubic){.last_ns = tcp->now_ns};
 }
 
 // The largest root with root^3 <= x, for x < 2^63. No branch in the loop, so the kernel's verifier walks it once.
@@ -146,11 +140,11 @@ CC_INLINE void cubic_cwnd_event(struct cubic *st, const struct cc_tcp *tcp, cc_u
 
 #ifdef CC_SENDER_cubic
 #define CC_STATE struct cubic
-#define CC_INIT(st, tcp) cubic_init(st, tcp)
-#define CC_SSTHRESH(st, tcp) cubic_ssthresh(st, tcp)
-#define CC_CONG_AVOID(st, tcp, acked) cubic_cong_avoid(st, tcp, acked)
-#define CC_CWND_EVENT(st, tcp, event) cubic_cwnd_event(st, tcp, event)
-#define CC_UNDO_CWND(st, tcp) cubic_undo_cwnd(st, tcp)
+#define CC_INIT cubic_init
+#define CC_SSTHRESH cubic_ssthresh
+#define CC_CONG_AVOID cubic_cong_avoid
+#define CC_CWND_EVENT cubic_cwnd_event
+#define CC_UNDO_CWND cubic_undo_cwnd
 #endif
 
 #endif

@@ -47,10 +47,8 @@ CC_INLINE void hystart_begin_round(struct cubic_linux *st, const struct cc_tcp *
 }
 
 CC_INLINE void cubic_linux_init(struct cubic_linux *st, const struct cc_tcp *tcp) {
+	*st = (struct cubic_linux){.min_rtt_us = CC_NO_RTT};
 	cubic_init(&st->base, tcp);
-	st->min_rtt_us = CC_NO_RTT;
-	st->count = 0;
-	st->counted_at_ms = 0;
 	hystart_begin_round(st, tcp);
 }
 
@@ -131,11 +129,11 @@ CC_INLINE void cubic_linux_set_state(struct cubic_linux *st, const struct cc_tcp
 
 #ifdef CC_SENDER_cubic_linux
 #define CC_STATE struct cubic_linux
-#define CC_INIT(st, tcp) cubic_linux_init(st, tcp)
+#define CC_INIT cubic_linux_init
 #define CC_SSTHRESH(st, tcp) cubic_ssthresh(&(st)->base, tcp)
-#define CC_CONG_AVOID(st, tcp, acked) cubic_linux_cong_avoid(st, tcp, acked)
-#define CC_PKTS_ACKED(st, tcp) cubic_linux_pkts_acked(st, tcp)
-#define CC_SET_STATE(st, tcp, state) cubic_linux_set_state(st, tcp, state)
+#define CC_CONG_AVOID cubic_linux_cong_avoid
+#define CC_PKTS_ACKED cubic_linux_pkts_acked
+#define CC_SET_STATE cubic_linux_set_state
 #define CC_CWND_EVENT(st, tcp, event) cubic_cwnd_event(&(st)->base, tcp, event)
 #endif
 

@@ -34,9 +34,7 @@ CC_INLINE void dctcp_begin_window(struct dctcp *st, const struct cc_tcp *tcp) {
 }
 
 CC_INLINE void dctcp_init(struct dctcp *st, const struct cc_tcp *tcp) {
-	st->alpha = DCTCP_ONE; // §4.2: half the window at the first mark
-	st->marked = 0;
-	st->rcv_nxt = tcp->rcv_nxt;
+	*st = (struct dctcp){.alpha = DCTCP_ONE, .rcv_nxt = tcp->rcv_nxt}; // §4.2: half the window at the first mark
 	dctcp_begin_window(st, tcp);
 }
 
@@ -81,12 +79,12 @@ CC_INLINE void dctcp_cwnd_event(struct dctcp *st, struct cc_tcp *tcp, cc_u32 eve
 
 #ifdef CC_SENDER_dctcp
 #define CC_STATE struct dctcp
-#define CC_INIT(st, tcp) dctcp_init(st, tcp)
-#define CC_SSTHRESH(st, tcp) dctcp_ssthresh(st, tcp)
+#define CC_INIT dctcp_init
+#define CC_SSTHRESH dctcp_ssthresh
 #define CC_CONG_AVOID(st, tcp, acked) reno_cong_avoid_packets(tcp, acked)
-#define CC_PKTS_ACKED(st, tcp) dctcp_pkts_acked(st, tcp)
+#define CC_PKTS_ACKED dctcp_pkts_acked
 #define CC_SET_STATE(st, tcp, state) dctcp_set_state(tcp, state)
-#define CC_CWND_EVENT(st, tcp, event) dctcp_cwnd_event(st, tcp, event)
+#define CC_CWND_EVENT dctcp_cwnd_event
 #define CC_NEEDS_ECN 1
 #endif
 

@@ -149,22 +149,8 @@ struct ena_sender {
 #define ENA_DEBTS_MOST 3u
 
 CC_INLINE void ena_init(struct ena_sender *st, const struct cc_tcp *tcp, cc_u32 sack) {
-	st->sack = sack;
-	st->judged = tcp->snd_una;
-	st->verdict = ENA_NONE;
-	st->window = tcp->snd_cwnd;
-	st->delivered = 0;
-	st->snd_una = tcp->snd_una;
-	st->dupacks = 0;
-	st->kept = 0;
-	st->reduced = 0;
-	st->allowed = 0;
-	st->allowance = ENA_ALLOWANCE_ONE;
-	st->named_heads = 0;
-	st->other_heads = 0;
-	st->debts = 0;
-	st->doubted = 0;
-	st->restored = 0;
+	*st = (struct ena_sender){.sack = sack, .verdict = ENA_NONE, .window = tcp->snd_cwnd, .allowance = ENA_ALLOWANCE_ONE};
+	st->judged = st->snd_una = tcp->snd_una;
 }
 
 // An ACK names `seq`; it acknowledges up to `ack`. Before the ACK is looked at otherwise.

@@ -20,9 +20,7 @@ struct erto {
 };
 
 CC_INLINE void erto_init(struct erto *st, const struct cc_tcp *tcp) {
-	st->snd_una = tcp->snd_una;
-	st->open = 1;
-	st->hold = 0;
+	*st = (struct erto){.snd_una = tcp->snd_una, .open = 1};
 }
 
 // Every ACK, before the window grows. A probe is out where snd_nxt is beyond what was sent at the timeout, and nothing else is.
@@ -45,9 +43,9 @@ CC_INLINE void erto_cong_avoid(struct erto *st, struct cc_tcp *tcp, cc_u32 acked
 
 #ifdef CC_SENDER_erto
 #define CC_STATE struct erto
-#define CC_INIT(st, tcp) erto_init(st, tcp)
-#define CC_CONG_AVOID(st, tcp, acked) erto_cong_avoid(st, tcp, acked)
-#define CC_PKTS_ACKED(st, tcp) erto_pkts_acked(st, tcp)
+#define CC_INIT erto_init
+#define CC_CONG_AVOID erto_cong_avoid
+#define CC_PKTS_ACKED erto_pkts_acked
 #define CC_SET_STATE(st, tcp, state) erto_set_state(st, state)
 #endif
 

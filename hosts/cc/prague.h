@@ -40,18 +40,11 @@ struct prague {
 };
 
 CC_INLINE void prague_init(struct prague *st, const struct cc_tcp *tcp) {
-	dctcp_init(&st->receiver, tcp);
+	*st = (struct prague){.cwnd = tcp->snd_cwnd, .alpha = PRAGUE_ONE, .reduced_end = tcp->snd_una, .round_end = tcp->snd_nxt};
 	st->window = (cc_u64)tcp->snd_cwnd << PRAGUE_SHIFT;
-	st->alpha_ns = 0;
-	st->reduced_ns = 0;
-	st->reduced_end = tcp->snd_una;
-	st->cwnd = tcp->snd_cwnd;
-	st->alpha = PRAGUE_ONE;
-	st->round_end = tcp->snd_nxt;
-	st->round_delivered = tcp->delivered;
-	st->round_ce = tcp->delivered_ce;
-	st->delivered = tcp->delivered;
-	st->delivered_ce = tcp->delivered_ce;
+	st->delivered = st->round_delivered = tcp->delivered;
+	st->delivered_ce = st->round_ce = tcp->delivered_ce;
+	dctcp_init(&st->receiver, tcp);
 }
 
 // Whether RTT_virt is over: a round trip that began when `end` was the next byte, at `begin_ns`, and 25 ms.
@@ -146,10 +139,10 @@ CC_INLINE void prague_set_state(struct prague *st, struct cc_tcp *tcp, cc_u32 ne
 
 #ifdef CC_SENDER_prague
 #define CC_STATE struct prague
-#define CC_INIT(st, tcp) prague_init(st, tcp)
+#define CC_INIT prague_init
 #define CC_SSTHRESH(st, tcp) ((tcp)->snd_cwnd) // prague_reduce and prague_set_state reduce
-#define CC_CONG_CONTROL(st, tcp) prague_control(st, tcp)
-#define CC_SET_STATE(st, tcp, state) prague_set_state(st, tcp, state)
+#define CC_CONG_CONTROL prague_control
+#define CC_SET_STATE prague_set_state
 #define CC_CWND_EVENT(st, tcp, event) dctcp_cwnd_event(&(st)->receiver, tcp, event)
 #define CC_BURST(st, tcp) 1
 #define CC_NEEDS_ECN 1

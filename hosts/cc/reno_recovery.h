@@ -26,9 +26,7 @@ struct reno {
 };
 
 CC_INLINE void reno_init(struct reno *st, const struct cc_tcp *tcp) {
-	st->snd_una = tcp->snd_una;
-	st->phase = RENO_NORMAL;
-	st->dupacks = 0;
+	*st = (struct reno){.snd_una = tcp->snd_una, .phase = RENO_NORMAL};
 }
 
 CC_INLINE void reno_enter_fast(struct reno *st, struct cc_tcp *tcp) {
@@ -86,9 +84,9 @@ CC_INLINE void reno_set_state(struct reno *st, struct cc_tcp *tcp, cc_u32 new_st
 
 #ifdef CC_SENDER_reno_recovery
 #define CC_STATE struct reno
-#define CC_INIT(st, tcp) reno_init(st, tcp)
-#define CC_CONG_CONTROL(st, tcp) reno_on_ack(st, tcp)
-#define CC_SET_STATE(st, tcp, state) reno_set_state(st, tcp, state)
+#define CC_INIT reno_init
+#define CC_CONG_CONTROL reno_on_ack
+#define CC_SET_STATE reno_set_state
 #define CC_ENA 0
 #endif
 

@@ -15,8 +15,7 @@ struct rfc6675 {
 };
 
 CC_INLINE void rfc6675_init(struct rfc6675 *st, const struct cc_tcp *tcp) {
-	st->snd_una = tcp->snd_una;
-	st->in_recovery = 0;
+	*st = (struct rfc6675){.snd_una = tcp->snd_una};
 }
 
 // Every ACK (Linux: cong_control).
@@ -42,8 +41,8 @@ CC_INLINE void rfc6675_on_ack(struct rfc6675 *st, struct cc_tcp *tcp) {
 
 #ifdef CC_SENDER_rfc6675
 #define CC_STATE struct rfc6675
-#define CC_INIT(st, tcp) rfc6675_init(st, tcp)
-#define CC_CONG_CONTROL(st, tcp) rfc6675_on_ack(st, tcp)
+#define CC_INIT rfc6675_init
+#define CC_CONG_CONTROL rfc6675_on_ack
 #define CC_ENA 1
 #endif
 

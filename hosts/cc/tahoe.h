@@ -18,9 +18,7 @@ struct tahoe {
 };
 
 CC_INLINE void tahoe_init(struct tahoe *st, const struct cc_tcp *tcp) {
-	st->snd_una = tcp->snd_una;
-	st->repair = 0;
-	st->window = 1;
+	*st = (struct tahoe){.snd_una = tcp->snd_una, .window = 1};
 }
 
 CC_INLINE void tahoe_in_recovery(struct tahoe *st, struct cc_tcp *tcp, int new_data_acked) {
@@ -66,9 +64,9 @@ CC_INLINE void tahoe_set_state(struct tahoe *st, struct cc_tcp *tcp, cc_u32 new_
 
 #ifdef CC_SENDER_tahoe
 #define CC_STATE struct tahoe
-#define CC_INIT(st, tcp) tahoe_init(st, tcp)
-#define CC_CONG_CONTROL(st, tcp) tahoe_on_ack(st, tcp)
-#define CC_SET_STATE(st, tcp, state) tahoe_set_state(st, tcp, state)
+#define CC_INIT tahoe_init
+#define CC_CONG_CONTROL tahoe_on_ack
+#define CC_SET_STATE tahoe_set_state
 #define CC_ENA 0
 #endif
 

@@ -3,7 +3,7 @@
 // header is the same sender in BPF and in the simulator.
 //
 // A sender is `hosts/cc/NAME.h` and a row of fairlane_hosts/variants.py. The header ends with its hooks, in the shape of
-// Linux's tcp_congestion_ops, each a macro that calls a function of the header:
+// Linux's tcp_congestion_ops, each a macro that names or calls a function of the header:
 //
 //   #ifdef CC_SENDER_name               this header is the sender, not a part of another one
 //   #define CC_STATE struct name        what it keeps of a connection: at most CC_STATE_BYTES, with CC_BW_EST 8 less

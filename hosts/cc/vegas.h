@@ -28,12 +28,8 @@ struct vegas {
 };
 
 CC_INLINE void vegas_init(struct vegas *st, const struct cc_tcp *tcp) {
-	st->sum_rtt_us = 0;
-	st->rtt_count = 0;
-	st->base_rtt_us = CC_NO_RTT;
+	*st = (struct vegas){.base_rtt_us = CC_NO_RTT, .increase = VEGAS_SLOW_START, .grow_this_rtt = 1};
 	st->beg_snd_nxt = tcp->snd_nxt;
-	st->increase = VEGAS_SLOW_START;
-	st->grow_this_rtt = 1;
 }
 
 CC_INLINE void vegas_pkts_acked(struct vegas *st, cc_s32 rtt_us) {
@@ -125,12 +121,12 @@ CC_INLINE void vegas_set_state(struct vegas *st, struct cc_tcp *tcp, cc_u32 new_
 #ifdef CC_SENDER_vegas
 #define CC_STATE struct vegas
 #define CC_DEFAULTS {.alpha = 1, .beta = 3, .gamma = 1}
-#define CC_INIT(st, tcp) vegas_init(st, tcp)
+#define CC_INIT vegas_init
 #define CC_SSTHRESH(st, tcp) vegas_ssthresh(tcp)
 #define CC_CONG_AVOID(st, tcp, acked) vegas_cong_avoid(st, tcp, acked, &(tcp)->params)
 #define CC_PKTS_ACKED(st, tcp) vegas_pkts_acked(st, (tcp)->rtt_us)
-#define CC_SET_STATE(st, tcp, state) vegas_set_state(st, tcp, state)
-#define CC_CWND_EVENT(st, tcp, event) vegas_cwnd_event(st, tcp, event)
+#define CC_SET_STATE vegas_set_state
+#define CC_CWND_EVENT vegas_cwnd_event
 #endif
 
 #endif

@@ -101,11 +101,11 @@ CC_INLINE void vegas_linux_cong_avoid(struct vegas_linux *st, struct cc_tcp *tcp
 #ifdef CC_SENDER_vegas_linux
 #define CC_STATE struct vegas_linux
 #define CC_DEFAULTS {.alpha = 2, .beta = 4, .gamma = 1}
-#define CC_INIT(st, tcp) vegas_linux_init(st, tcp)
+#define CC_INIT vegas_linux_init
 #define CC_CONG_AVOID(st, tcp, acked) vegas_linux_cong_avoid(st, tcp, acked, &(tcp)->params)
 #define CC_PKTS_ACKED(st, tcp) vegas_linux_pkts_acked(st, (tcp)->rtt_us)
-#define CC_SET_STATE(st, tcp, state) vegas_linux_set_state(st, tcp, state)
-#define CC_CWND_EVENT(st, tcp, event) vegas_linux_cwnd_event(st, tcp, event)
+#define CC_SET_STATE vegas_linux_set_state
+#define CC_CWND_EVENT vegas_linux_cwnd_event
 #endif
 
 #endif

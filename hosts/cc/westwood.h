@@ -32,14 +32,7 @@ struct westwood {
 };
 
 CC_INLINE void westwood_init(struct westwood *st, const struct cc_tcp *tcp) {
-	st->sample_ns = 0;
-	st->sample_delivered = tcp->delivered;
-	st->bw_cur = 0;
-	st->bw_est = 0;
-	st->rtt_us = 0;
-	st->rtt_base_us = CC_NO_RTT;
-	st->frozen = 0;
-	st->thaw_seq = tcp->snd_una;
+	*st = (struct westwood){.sample_delivered = tcp->delivered, .rtt_base_us = CC_NO_RTT, .thaw_seq = tcp->snd_una};
 }
 
 // Packets over nanoseconds as a scaled rate; saturates. elapsed_ns > 0, packets < 2^20.
@@ -135,11 +128,11 @@ CC_INLINE void westwood_set_state(struct westwood *st, const struct cc_tcp *tcp,
 
 #ifdef CC_SENDER_westwood
 #define CC_STATE struct westwood
-#define CC_INIT(st, tcp) westwood_init(st, tcp)
-#define CC_SSTHRESH(st, tcp) westwood_ssthresh(st, tcp)
+#define CC_INIT westwood_init
+#define CC_SSTHRESH westwood_ssthresh
 #define CC_PKTS_ACKED(st, tcp) (void)westwood_pkts_acked(st, tcp, (tcp)->rtt_us, (tcp)->now_ns)
-#define CC_SET_STATE(st, tcp, state) westwood_set_state(st, tcp, state)
-#define CC_CWND_EVENT(st, tcp, event) westwood_cwnd_event(st, tcp, event)
+#define CC_SET_STATE westwood_set_state
+#define CC_CWND_EVENT westwood_cwnd_event
 #endif
 
 #endif

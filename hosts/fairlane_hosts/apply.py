@@ -41,17 +41,11 @@ class HostTcp:
         return None
 
 
-def namespace_of(pid: int | None = None, netns: str | None = None) -> Path | None:
-    """Path of a namespace by a process in it or by its `ip netns` name; None for our own.
-
-    Raises HostsError `namespace` when there is no such process or name.
-    """
-    if pid is None and netns is None:
-        return None
-    path = Path(f"/proc/{pid}/ns/net") if pid is not None else Path("/run/netns") / str(netns)
+def namespace_of(pid: int) -> Path:
+    """Path of the namespace of a process. Raises HostsError `namespace` when there is no such process."""
+    path = Path(f"/proc/{pid}/ns/net")
     if not path.exists():
-        what = f"process {pid}" if pid is not None else f"network namespace {netns!r}"
-        raise HostsError("namespace", f"there is no {what}")
+        raise HostsError("namespace", f"there is no process {pid}")
     return path
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from .errors import HostsError
+from .files import read_json, write_json
 from .programs import PROGRAMS
 from .variants import Variant, bpf_variants
 
@@ -101,11 +102,8 @@ def compile_bpf(source: str, name: str, defines: Mapping[str, str | int], output
 
 def read_tags() -> dict[str, str]:
     """Tag by file name of what is built; empty when nothing is."""
-    try:
-        loaded: object = json.loads((build_dir() / "manifest.json").read_text())
-    except (OSError, json.JSONDecodeError):
-        return {}
-    return {str(k): str(v) for k, v in loaded.items()} if isinstance(loaded, dict) else {}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    loaded = read_json(build_dir() / "manifest.json")
+    return loaded if isinstance(loaded, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
 def tag_of_built(file: str) -> str:
@@ -159,9 +157,7 @@ def build_all(force: bool = False, *, own_only: bool = False) -> list[str]:
             tags[file] = tag
             made.append(file)
     if made:
-        partial = directory / "manifest.json.partial"
-        partial.write_text(json.dumps(tags, indent=1) + "\n")
-        partial.replace(directory / "manifest.json")
+        write_json(directory / "manifest.json", tags)
     return made
 
 

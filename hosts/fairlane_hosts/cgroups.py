@@ -75,17 +75,6 @@ def move(pids: Iterable[int], cgroup: Path) -> int:
     return moved
 
 
-def processes_in_netns(netns: Path) -> list[int]:
-    """Every process in a network namespace, whoever started it."""
-    wanted, found = netns.stat().st_ino, list[int]()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                if (entry / "ns" / "net").stat().st_ino == wanted:
-                    found.append(int(entry.name))
-    return found
-
-
 def remove_left(folder: Path, in_use: Sequence[Path]) -> list[str]:
     """Remove the folders below `folder`, and itself, that are not among (nor above) those in use; returns what was removed.
 

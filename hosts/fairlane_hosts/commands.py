@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Generator
 from dataclasses import asdict
 from pathlib import Path
@@ -14,9 +13,9 @@ import typer
 from fairlane_controller.cli.complete import complete_names, run_states
 from fairlane_controller.cli.conventions import App
 from fairlane_controller.cli.options import JsonOption, StateOption
+from fairlane_controller.cli.output import console, error_console, print_json, print_table, say
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.run_state import find_folder, read_topology
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -24,11 +23,10 @@ from . import apply, build, loader
 from .check.results import Result
 from .check.run import check_variants
 from .errors import HostsError
-from .host import Host, attach, host_of
+from .host import use_on_hosts
 from .variants import LITERATURE_SYSCTLS, OPTIONAL_SYSCTLS, VARIANTS, Variant, find_variant
 
 app = App(name="hosts", help="TCP variants of the hosts: list, check, show, use.")
-_out, _err = Console(highlight=False), Console(stderr=True)
 _complete_variant = complete_names(lambda _: {variant.name: variant.paper for variant in VARIANTS.values()})
 
 
@@ -38,17 +36,9 @@ def _reported() -> Generator[None]:
     try:
         yield
     except HostsError as error:
-        _err.print(f"fairlane hosts: {error}", markup=False, highlight=False, soft_wrap=True)
+        say(f"fairlane hosts: {error}", error=True)
         codes = {code.value: code.exit_code for code in ErrorCode}
         raise typer.Exit(codes.get(error.code, 2)) from error
-
-
-def _print_json(value: object) -> None:
-    print(json.dumps(value, indent=1, default=lambda one: str(one) if isinstance(one, Path) else dict(one)))
-
-
-def _print_line(line: str) -> None:
-    _out.print(line, markup=False, soft_wrap=True)
 
 
 def running_hosts(state: str | None = None) -> dict[str, int]:
@@ -76,14 +66,14 @@ def list_variants(as_json: JsonOption = False) -> None:
     if as_json:
         rows = [
             {
-                **{name: value for name, value in vars(variant).items() if name not in ("defines", "simulator")},
+                **{name: value for name, value in asdict(variant).items() if name not in ("defines", "simulator")},
                 "congestion_control": variant.congestion_control,
                 "parameters": variant.defines,
                 "loaded": variant.congestion_control in ready,
             }
             for variant in VARIANTS.values()
         ]
-        _print_json(rows)
+        print_json(rows)
         return
     table = Table("variant", "what it is, needs, and is not", title="TCP variants", show_lines=True)
     usual = {**LITERATURE_SYSCTLS, **OPTIONAL_SYSCTLS}
@@ -99,14 +89,14 @@ def list_variants(as_json: JsonOption = False) -> None:
         ]
         name = Text(variant.name, style="bold") + Text(f"\n{variant.congestion_control}{loaded}", style="not bold")
         table.add_row(name, Text("\n").join(lines))
-    _out.print(table)
+    console.print(table)
 
 
 def _check(wanted: list[Variant]) -> tuple[list[loader.Check], list[Result]]:
     machine = loader.check()
     if not all(item.ok for item in machine):
         return machine, []
-    with _err.status("") as status:
+    with error_console.status("") as status:
         try:
             results = check_variants(wanted, lambda variant: status.update(f"trying {variant.name}"))
         except HostsError as error:
@@ -130,19 +120,15 @@ def check(
     machine, results = _check(wanted)
     failed = [result.variant for result in results if result.status == "cannot"]
     if as_json:
-        _print_json({"machine": [asdict(item) for item in machine], "variants": [asdict(result) for result in results]})
+        print_json({"machine": [asdict(item) for item in machine], "variants": [asdict(result) for result in results]})
     else:
         for item in machine:
-            _print_line(
-                f"{'ok  ' if item.ok else 'FAIL'} {item.what}: {item.found}{'' if item.ok else f': {item.hint}'}"
-            )
+            say(f"{'ok  ' if item.ok else 'FAIL'} {item.what}: {item.found}{'' if item.ok else f': {item.hint}'}")
         if results:
-            table = Table("variant", "on this kernel", "seen", title="TCP variants on the running kernel")
-            for result in results:
-                table.add_row(result.variant, result.status, result.found)
-            _out.print(table)
+            cells = [(result.variant, result.status, result.found) for result in results]
+            print_table("TCP variants on the running kernel", ("variant", "on this kernel", "seen"), cells, wrap=True)
         if failed:
-            _print_line(f"`fairlane hosts use` refuses {', '.join(failed)}.")
+            say(f"`fairlane hosts use` refuses {', '.join(failed)}.")
     if failed or not all(item.ok for item in machine):
         raise typer.Exit(1)
 
@@ -154,39 +140,30 @@ def build_objects(
     """Compile the BPF programs."""
     with _reported():
         made = build.build_all(force)
-    _print_line(f"built {', '.join(made)}" if made else "everything is up to date")
+    say(f"built {', '.join(made)}" if made else "everything is up to date")
 
 
 @app.command("show")
 def show(state: StateOption = None, as_json: JsonOption = False) -> None:
     """What each host of the running topology uses, read from its kernel state."""
     with _reported():
-        rows = {name: (pid, apply.read_host(apply.namespace_of(pid=pid))) for name, pid in running_hosts(state).items()}
+        rows = {name: (pid, apply.read_host(apply.namespace_of(pid))) for name, pid in running_hosts(state).items()}
     loaded, running = loader.status(), find_folder(state).name
     hosts = list[dict[str, Any]]()
     for name, (pid, tcp) in rows.items():
         programs = sorted({one.program for one in loaded.attached if Path(one.cgroup).parts[-2:] == (running, name)})
         hosts.append({"name": name, "pid": pid, "variant": tcp.variant, **asdict(tcp), "programs": programs})
     if as_json:
-        _print_json({"hosts": hosts, "loaded": dict(loaded.tags)})
+        print_json({"hosts": hosts, "loaded": dict(loaded.tags)})
         return
-    table = Table("host", "variant", "congestion control", "host programs", "differs", title="TCP of the hosts")
+    cells = list[tuple[str | None, ...]]()
     for host in hosts:
         variant, programs = host["variant"], host["programs"]
         missing = [program for program in find_variant(variant).programs if program not in programs] if variant else []
         differs = f"lacks program {', '.join(missing)}" if missing else "" if variant else "not one of the table"
-        table.add_row(host["name"], variant or "-", host["congestion_control"], ", ".join(programs) or "-", differs)
-    _out.print(table)
-
-
-def _host(name: str, pid: int, state: str | None) -> Host:
-    """The host as its programs take it: its cgroup below the topology's name, and its first interface."""
-    namespace = apply.namespace_of(pid=pid)
-    lines = apply.run_in_namespace(namespace, Path("/proc/thread-self/net/dev").read_text).splitlines()[2:]
-    interfaces = [interface for line in lines if (interface := line.split(":")[0].strip()) != "lo"]
-    if not interfaces:
-        raise HostsError("namespace", f"host {name} has no interface but lo")
-    return host_of(f"{find_folder(state).name}/{name}", namespace, interfaces[0])
+        cells.append((host["name"], variant, host["congestion_control"], ", ".join(programs) or None, differs))
+    columns = ("host", "variant", "congestion control", "host programs", "differs")
+    print_table("TCP of the hosts", columns, cells, wrap=True)
 
 
 def _host_names(ctx: Any) -> list[str]:
@@ -212,22 +189,14 @@ def use(
         chosen, hosts = find_variant(variant), running_hosts(state)
         if host not in hosts:
             raise HostsError("namespace", f"no host is called {host!r}; there are {', '.join(hosts)}")
-        namespace = apply.namespace_of(pid=hosts[host])
-        apply.require(chosen)
         with contextlib.nullcontext() if chosen.builtin else loader.acquire() as lease:
-            if lease is not None:
-                if chosen.programs:
-                    attach(_host(host, hosts[host], state), chosen.programs, lease)
-                if chosen.receiver_programs:  # every other host may be its receiver
-                    for other, pid in hosts.items():
-                        attach(_host(other, pid, state), chosen.receiver_programs, lease)
-            tcp = apply.use_on_host(chosen, namespace)
+            tcp = use_on_hosts({host: chosen}, hosts, find_folder(state).name, lease)[host]
             if lease is not None:
                 lease.hold_process(hosts[host])  # until the host's shell ends; what is attached, too
     if as_json:
-        _print_json({"host": host, "wanted": variant, "variant": tcp.variant, **asdict(tcp)})
+        print_json({"host": host, "wanted": variant, "variant": tcp.variant, **asdict(tcp)})
     else:
-        _print_line(f"{host} uses {chosen.name} ({tcp.congestion_control}) for new connections")
+        say(f"{host} uses {chosen.name} ({tcp.congestion_control}) for new connections")
 
 
 @app.command("cleanup")
@@ -237,4 +206,4 @@ def cleanup(
     """Unregister what a killed run left in the kernel."""
     with _reported():
         removed = loader.cleanup(force)
-    _print_line(f"removed {', '.join(removed)}" if removed else "nothing was left")
+    say(f"removed {', '.join(removed)}" if removed else "nothing was left")

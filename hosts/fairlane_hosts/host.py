@@ -11,13 +11,16 @@ import contextlib
 import os
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from fairlane_controller.state.processes import OwnedProcess
 
 from . import apply, bpf, build, cgroups, loader, registry
 from .errors import HostsError
 from .programs import HostProgram, find_program
+from .variants import Variant
 
 SLOTS, COUNTERS = 256, 16
 """Of the map shared_count (bpf/programs/host_slot.bpf.h): attachments of the machine, counters of each."""
@@ -173,12 +176,45 @@ def attach(host: Host, programs: Sequence[str], lease: loader.Lease) -> Attachme
             cgroups.make(folder, str(host.cgroup.relative_to(folder)))
             attachment.add(opened, wanted)
         if host.netns is not None:
+            namespace = {f"net:[{host.netns.stat().st_ino}]"}
             for _ in range(cgroups.MOVE_ROUNDS):  # a process that forks meanwhile leaves a child behind
                 inside = set(cgroups.processes(host.cgroup))
-                if not cgroups.move(set(cgroups.processes_in_netns(host.netns)) - inside, host.cgroup):
+                there = {process.pid for process in OwnedProcess.in_namespaces(namespace, "")}
+                if not cgroups.move(there - inside, host.cgroup):
                     break
     except BaseException:
         with contextlib.suppress(HostsError):  # the first error is the one to report
             attachment.close()
         raise
     return attachment
+
+
+def use_on_hosts(
+    wanted: Mapping[str, Variant], pids: Mapping[str, int], topology: str, lease: loader.Lease | None
+) -> dict[str, apply.HostTcp]:
+    """Make variants the defaults of hosts of a topology, and attach what they need: at their hosts, and what their receivers need at every host, since each may be one.
+
+    Args:
+        wanted: the variants, by host.
+        pids: a process of each host of the topology.
+        topology: its name.
+        lease: holds what is attached; None: only variants that the kernel has by itself.
+
+    Returns:
+        How TCP is set then, by host of `wanted`.
+
+    Raises:
+        HostsError: what is attached goes when the lease is closed.
+    """
+    for variant in wanted.values():
+        apply.require(variant)
+    received = [program for variant in wanted.values() for program in variant.receiver_programs]
+    found = dict[str, apply.HostTcp]()
+    for name, pid in pids.items():
+        namespace, own = apply.namespace_of(pid), wanted.get(name)
+        programs = [*(own.programs if own else ()), *received]
+        if programs and lease is not None:
+            attach(host_of(f"{topology}/{name}", namespace), programs, lease)
+        if own:
+            found[name] = apply.use_on_host(own, namespace)
+    return found

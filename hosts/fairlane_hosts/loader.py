@@ -73,35 +73,21 @@ def check(
     wanted += [program.object_name for program in PROGRAMS.values()]
     missing = [name for name in wanted if not (directory / name).is_file()]
     absent = "none" if missing == wanted else f"missing: {', '.join(missing)}" if missing else "all"
-    debian = "Debian's and Ubuntu's are"
+    built = "a kernel built with {}; Debian's and Ubuntu's are"
+    too_old = "BPF congestion control needs Linux 5.15 or newer"
+    as_root = "run it as root: registering BPF programs needs it"
     return [
-        Check(
-            "kernel",
-            kernel_version(release) >= MINIMUM_KERNEL,
-            release,
-            "BPF congestion control needs Linux 5.15 or newer",
-        ),
-        Check(
-            "BPF",
-            bpf.exists(),  # the kernel has this file if, and only if, it has the bpf() call
-            "the kernel has it" if bpf.exists() else f"no {bpf}",
-            f"a kernel built with CONFIG_BPF_SYSCALL=y and CONFIG_BPF_JIT=y; {debian}",
-        ),
-        Check(
-            "kernel type information (BTF)",
-            btf.is_file(),
-            str(btf) if btf.is_file() else f"no {btf}",
-            f"a kernel built with CONFIG_DEBUG_INFO_BTF=y; {debian}",
-        ),
-        Check(
-            "root",
-            os.geteuid() == 0,
-            f"user id {os.geteuid()}",
-            "run it as root: registering BPF programs needs it",
-            "not-root",
-        ),
+        Check("kernel", kernel_version(release) >= MINIMUM_KERNEL, release, too_old),
+        # The kernel has this file if, and only if, it has the bpf() call.
+        _there("BPF", bpf, built.format("CONFIG_BPF_SYSCALL=y and CONFIG_BPF_JIT=y")),
+        _there("kernel type information (BTF)", btf, built.format("CONFIG_DEBUG_INFO_BTF=y")),
+        Check("root", os.geteuid() == 0, f"user id {os.geteuid()}", as_root, "not-root"),
         Check("compiled programs", not missing, f"{absent} in {directory}", build.MEND, "not-built"),
     ]
+
+
+def _there(what: str, path: Path, hint: str) -> Check:
+    return Check(what, path.exists(), str(path) if path.exists() else f"no {path}", hint)
 
 
 def check_programs(

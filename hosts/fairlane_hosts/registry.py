@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import json
 import os
 import socket
 import subprocess
@@ -23,9 +22,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fairlane_controller.state.processes import start_time
+from fairlane_switch.process import wait_until
 
 from . import apply, bpf, cgroups
 from .errors import HostsError
+from .files import read_json, write_json
 from .programs import find_program
 
 DEFAULT_FILE = Path("/run/fairlane/cc.json")
@@ -135,9 +136,7 @@ class Registry:
 
     def write(self) -> None:
         """Also in the middle of a change, where a kill must not lose what is to be undone."""
-        partial = path().with_suffix(".partial")
-        partial.write_text(json.dumps({"users": self.users, "hosts": [asdict(host) for host in self.hosts]}))
-        partial.replace(path())
+        write_json(path(), {"users": self.users, "hosts": [asdict(host) for host in self.hosts]})
 
     def drop(self, ended: Container[str] | None = None) -> None:
         """Forget users; None: all."""
@@ -169,18 +168,16 @@ def _unregister_all() -> list[str]:
         bpf.detach(pin)
     for pin in pins("maps").iterdir():
         pin.unlink()
-    deadline = time.monotonic() + END_TIMEOUT_S
-    while time.monotonic() < deadline and set(ended) & set(bpf.available()):
-        time.sleep(0.005)
+    wait_until(lambda: not set(ended) & set(bpf.available()), END_TIMEOUT_S)
     return ended
 
 
 def read() -> Registry:
     """What the file says; without the lock it may be out of date. Nothing where there is no file, or a broken one."""
     try:
-        found = json.loads(path().read_text())
+        found = read_json(path())
         return Registry(list(found["users"]), [HostPrograms(**entry) for entry in found["hosts"]])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         return Registry([], [])
 
 

@@ -36,15 +36,13 @@ LITERATURE_SYSCTLS: Mapping[str, int] = {
     "tcp_slow_start_after_idle": 1,  # RFC 5681 §4.1
 }
 MODERN_SYSCTLS: Mapping[str, int] = {
+    **LITERATURE_SYSCTLS,
     "tcp_sack": 1,
     "tcp_timestamps": 1,
     "tcp_max_reordering": 300,
-    "tcp_reordering": 3,
     "tcp_early_retrans": 3,
     "tcp_frto": 2,
     "tcp_ecn": 2,
-    "tcp_no_metrics_save": 1,
-    "tcp_slow_start_after_idle": 1,
 }
 SACK_SYSCTLS: Mapping[str, int] = {**LITERATURE_SYSCTLS, "tcp_sack": 1}
 FRTO_SYSCTLS: Mapping[str, int] = {**LITERATURE_SYSCTLS, "tcp_frto": 2}

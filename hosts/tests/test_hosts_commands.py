@@ -74,7 +74,7 @@ def test_list_names_every_variant_and_what_it_is_not() -> None:
 
 
 def test_list_names_what_each_variant_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands, "_out", Console(width=400))
+    monkeypatch.setattr(commands, "console", Console(width=400))
     lines = call("list")
     for variant in VARIANTS.values():
         assert variant.paper in lines
@@ -140,7 +140,7 @@ def test_use_attaches_the_programs_of_a_variant_until_the_host_ends(host: tuple[
     (row,) = json.loads(call("show", "--json"))["hosts"]
     assert (row["variant"], row["programs"]) == ("erto", ["erto"])
     call("use", "h1", "newreno")
-    apply.use_on_host(find_variant("bcr"), apply.namespace_of(pid=pid))
+    apply.use_on_host(find_variant("bcr"), apply.namespace_of(pid))
     assert "lacks program" not in call("show"), "still attached from the variant before"
 
 
@@ -148,7 +148,7 @@ def test_use_attaches_the_programs_of_a_variant_until_the_host_ends(host: tuple[
 def test_show_says_when_a_program_is_missing(host: tuple[str, int]) -> None:
     _, pid = host
     with loader.acquire():
-        apply.use_on_host(find_variant("erto"), apply.namespace_of(pid=pid))
+        apply.use_on_host(find_variant("erto"), apply.namespace_of(pid))
         assert "lacks program erto" in " ".join(call("show").split())
 
 
@@ -163,7 +163,7 @@ def test_show_says_when_a_program_is_missing(host: tuple[str, int]) -> None:
 def test_a_kernel_without_btf_or_bpf_gets_one_clear_message(host: tuple[str, int], hidden: str, message: str) -> None:
     """In a mount namespace where the kernel seems to be without: `use` changes nothing and says what is missing, in two lines."""
     name, pid = host
-    before = apply.read_host(apply.namespace_of(pid=pid))
+    before = apply.read_host(apply.namespace_of(pid))
     program = "from fairlane_hosts.commands import app; app()"
     script = f"mount -t tmpfs none {hidden} && exec {sys.executable} -c '{program}' use h1 vegas"
     done = subprocess.run(
@@ -179,7 +179,7 @@ def test_a_kernel_without_btf_or_bpf_gets_one_clear_message(host: tuple[str, int
     assert first == f"fairlane hosts: cannot load the TCP variants: {message}"
     assert hint.startswith("  a kernel built with CONFIG_")
     assert "Traceback" not in done.stderr + done.stdout
-    assert apply.read_host(apply.namespace_of(pid=pid)) == before
+    assert apply.read_host(apply.namespace_of(pid)) == before
     assert run("ip", "netns", "exec", name, "sysctl", "-n", "net.ipv4.tcp_congestion_control").strip() != "fl_vegas"
 
 

@@ -79,7 +79,11 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Place]:
     process = subprocess.Popen(["ip", "netns", "exec", name, "sleep", "60"])
     try:
         netns = Path("/run/netns") / name
-        wait_until(lambda: process.pid in cgroups.processes_in_netns(netns), 5, "the process to be in its namespace")
+        wait_until(
+            lambda: Path(f"/proc/{process.pid}/ns/net").stat().st_ino == netns.stat().st_ino,
+            5,
+            "the process to be in its namespace",
+        )
         host = host_of(f"test/{name}", netns, "lo")
         yield Place(name, process, host, [loader.Program(algorithm, tmp_path / "object", "first")])
     finally:

@@ -73,15 +73,13 @@ class FairlaneCLI(CLI):
     def do_switch(self, line: str) -> None:
         """Stop a switch's process, or start it again with its program.
         Usage: switch <switch> {start, stop}"""
-        names = {node.name: name for name, node in self._network.switches.items()}
-        words = line.split()
+        names, words = self._network.switches, line.split()
         if len(words) != 2 or words[0] not in names or words[1] not in ("start", "stop"):
             error(f"usage: switch <switch> start|stop; there are {', '.join(names)}\n")
-        elif words[1] == "stop":
-            self._network.stop_switch(names[words[0]])
-        else:
-            self._network.start_switch(names[words[0]])
-            self._program(names[words[0]])
+            return
+        self._network.set_switch(*words)
+        if words[1] == "start":
+            self._program(words[0])
 
 
 def _is_there(node: Any) -> bool:

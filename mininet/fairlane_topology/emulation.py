@@ -16,7 +16,7 @@ from mininet.net import Mininet
 
 from fairlane_topology import ports
 from fairlane_topology.interfaces import in_namespace
-from fairlane_topology.state import OwnedProcess, namespace_members, stop_processes
+from fairlane_topology.state import OwnedProcess, stop_processes
 
 LISTEN_TIMEOUT_S = 5.0
 CONNECT_TIMEOUT_S = 10.0
@@ -82,14 +82,10 @@ class FairlaneMininet(Mininet):
         return result
 
     def stop(self) -> None:
-        """End terminals, and all that runs in hosts' namespaces, whatever it is doing; `Network.stop` has ended the switches.
-
-        Nothing here asks a node's shell: it may be busy, or gone. Interfaces of hosts go with their namespaces; `Network.stop` removes the others.
-        """
+        """End terminals and the nodes' shells; `Network.stop` has ended all that runs in them. No shell is asked: it may be busy, or gone."""
         stop_processes([OwnedProcess.identify_child(term.pid, "terminal") for term in self.terms if term])
-        stop_processes(namespace_members(host.pid for host in self.hosts if host.shell and host.shell.poll() is None))
         for node in (*self.switches, *self.hosts):
             if node.shell is not None:
-                stop_processes([OwnedProcess.identify_child(node.pid, node.name)] if node.shell.poll() is None else [])
+                node.shell.kill()
                 node.shell.wait(timeout=SHELL_TIMEOUT_S)
                 node.cleanup()

@@ -12,19 +12,14 @@ link's at every end from the start: switch and wire read it when they open an in
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Collection
-from pathlib import Path
 from typing import Any
 
+from fairlane_switch.interfaces import disable_offloads, quiet, run
 from mininet.link import Intf, Link
 from mininet.util import makeIntfPair
 
 VETH_MTU = 1500
 """What a new one has."""
-OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro", "lro", "rxvlan", "txvlan")
-CHECKED = ("tx-checksumming", "tcp-segmentation-offload", "generic-segmentation-offload", "generic-receive-offload")
-"""What must be off, by the names that ethtool shows."""
 
 
 class HostInterface(Intf):
@@ -62,48 +57,13 @@ class FairlaneLink(Link):
             makeIntfPair(outer, inner, node1=node, node2=inner_node, deleteIntfs=False)
             for interface, place in ((outer, node), (inner, inner_node)):
                 if self.mtu != VETH_MTU:
-                    run(["ip", "link", "set", interface, "mtu", str(self.mtu)], place)
+                    run(*in_namespace(place), "ip", "link", "set", interface, "mtu", self.mtu)
         for inner in self.wire_ends:
             quiet(inner)
-            run(["ip", "link", "set", inner, "up"])
+            run("ip", "link", "set", inner, "up")
             disable_offloads(inner)
 
 
 def in_namespace(node: Any) -> list[str]:
     """What runs a command in a node's namespace; nothing for None, which is ours."""
     return [] if node is None else ["mnexec", "-a", str(node.pid)]
-
-
-def run(command: list[str], node: Any = None) -> str:
-    """Run a command that must succeed, in a node's namespace if one is given. Raises RuntimeError with the command and its own words."""
-    done = subprocess.run([*in_namespace(node), *command], capture_output=True, text=True, timeout=20)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()}")
-    return done.stdout
-
-
-def quiet(interface: str) -> None:
-    """Keep the kernel from sending anything of its own (IPv6 discovery) on an interface of this namespace."""
-    setting = Path(f"/proc/sys/net/ipv6/conf/{interface}/disable_ipv6")
-    if setting.exists():
-        setting.write_text("1\n")
-
-
-def disable_offloads(interface: str, node: Any = None) -> None:
-    """Switch every offload of an interface off, in a node's namespace if one is given. Raises RuntimeError when one stays on."""
-    features = [word for feature in OFFLOADS for word in (feature, "off")]
-    subprocess.run([*in_namespace(node), "ethtool", "-K", interface, *features], capture_output=True, timeout=20)
-    state = run(["ethtool", "-k", interface], node)
-    if on := [name for name in CHECKED if f"{name}: on" in state]:
-        raise RuntimeError(f"{interface}: these offloads stay on: {', '.join(on)}")
-
-
-def receive_on(cpus: Collection[int], interface: str) -> list[str]:
-    """The command that lets these processors do the receiving at an interface, to be run in its namespace (Receive Packet Steering, Linux's networking/scaling.rst).
-
-    Without it the one that sends into the veth pair does it, which is the packet thread's. A kernel without steering stays as it is.
-    """
-    mask = sum(1 << cpu for cpu in cpus)
-    words = [f"{mask >> 32 * i & 0xFFFFFFFF:08x}" for i in reversed(range(max(cpus) // 32 + 1))]
-    files = f"/sys/class/net/{interface}/queues/rx-*/rps_cpus"
-    return ["sh", "-c", f'for file in {files}; do [ ! -w "$file" ] || echo {",".join(words)} > "$file" || exit; done']

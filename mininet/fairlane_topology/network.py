@@ -4,7 +4,7 @@
 
 `Network(topology, …)` makes everything in `start()` and removes exactly that in `stop()`.
 One process (`fairlane-switch network`) has the links and the embedded switches; BMv2 and `separate` have a process for each switch.
-Several run side by side: instance 0 has plain names (`s1-eth3`), instance k has `nk` before each (`n2s1-eth3`), see docs/architecture.md.
+Several run side by side: nodes have the topology's names in each; interfaces of instance 0 too (`s1-eth3`), those of instance k have `nk` before it (`n2s1-eth3`).
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from typing import Any
 
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.events import write_event
+from fairlane_controller.state.processes import OwnedProcess, namespace_of
 from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import PipelineFiles
+from fairlane_switch.interfaces import receive_on, run
 from fairlane_switch.link_control import WAYS
 from fairlane_switch.process import Service, find_binary, stop_all
 from fairlane_switch.wire import WireClient
 
 from fairlane_topology import state
 from fairlane_topology.emulation import FairlaneMininet
-from fairlane_topology.interfaces import FairlaneLink, HostInterface, receive_on, run
+from fairlane_topology.interfaces import FairlaneLink, HostInterface, in_namespace
 from fairlane_topology.links import NO_TRACE, Link
 from fairlane_topology.nodes import SWITCH_CLASSES, FairlaneHost, P4Switch
 from fairlane_topology.nodes import NetworkOptions as NetworkOptions
 from fairlane_topology.processes import Supervisor
 from fairlane_topology.signals import defer_signals
-from fairlane_topology.state import OwnedProcess
 from fairlane_topology.topology import CPU_PORT, LinkEnd, Topology
 
 NETWORK_START_TIMEOUT_S = 65.0
@@ -109,7 +110,8 @@ class Network:
             for name, host in self.hosts.items():
                 host.prepare(self.topology.hosts[name], self._routed_peers(name))
                 if self.options.packet_cpu is not None:
-                    run(receive_on(os.sched_getaffinity(0) - {self.options.packet_cpu}, "eth0"), host)
+                    others = os.sched_getaffinity(0) - {self.options.packet_cpu}
+                    run(*in_namespace(host), *receive_on(others, "eth0"))
             self._start_processes()
             self._write()
         except BaseException:
@@ -131,11 +133,11 @@ class Network:
                 if self._supervisor is not None:
                     self._supervisor.wait()
                     stop_all(services)  # what it has just started
-                self.mininet.stop()
             finally:
                 with self._writing:
                     state.clean(self.options.name)
                     stop_all(self.services.values())
+                self.mininet.stop()
 
     def run(self, service: Service) -> None:
         """Start a process of this topology: it is written down, and ends with it. Raises RuntimeError when it runs."""
@@ -159,7 +161,7 @@ class Network:
             service.wait_ready()
             if service.what == NETWORK and self.options.in_one_process:
                 for name in sorted(self._down):
-                    self._ask_network("stop_switch", name)
+                    self.set_switch(name, "stop")
                 try:
                     program([name for name in self.switches if name not in self._down])
                 except RuntimeError as error:
@@ -184,28 +186,20 @@ class Network:
         """Write down a process that belongs to this run and ends by itself (a traffic generator), so that `make stop` ends it."""
         self._remember(OwnedProcess.identify_child(pid, what, may_end=True))
 
-    def start_switch(self, name: str) -> None:
-        """Start a switch that was stopped; ready, without a program, when this returns. Raises RuntimeError."""
-        if self.options.in_one_process:
-            self._ask_network("start_switch", name)
-            return
-        self.run(self.switches[name].service)
-        self.switches[name].service.wait_ready()
-
-    def stop_switch(self, name: str) -> None:
-        """Stop a switch, with all that waits in it; its interfaces stay, and all others forward. Raises RuntimeError."""
-        if self.options.in_one_process:
-            self._ask_network("stop_switch", name)
-            return
+    def set_switch(self, name: str, what: str) -> None:
+        """`start` a switch that was stopped (ready, without a program, when this returns), or `stop` one, with all that waits in it: its interfaces stay, and all others forward. Raises RuntimeError."""
         service = self.switches[name].service
-        service.stop()
-        self._owned.pop(service.what, None)
-        self._write()
-
-    def _ask_network(self, op: str, switch: str) -> None:
-        with WireClient(self.wire_control, NETWORK_START_TIMEOUT_S) as network:
-            network.request({"op": op, "switch": switch})
-        (self._down.add if op == "stop_switch" else self._down.discard)(switch)
+        if self.options.in_one_process:
+            with WireClient(self.wire_control, NETWORK_START_TIMEOUT_S) as network:
+                network.request({"op": f"{what}_switch", "switch": name})
+            (self._down.add if what == "stop" else self._down.discard)(name)
+        elif what == "start":
+            self.run(service)
+            service.wait_ready()
+        else:
+            service.stop()
+            self._owned.pop(service.what, None)
+            self._write()
 
     def _make_nodes(self) -> None:
         if (tls := self.options.tls_folder) is not None:  # a CA and certificates of this run, which go when it ends
@@ -214,12 +208,12 @@ class Network:
             make_certificates(tls)
         for name in self.topology.hosts:
             mac = self.topology.mac(name)
-            host = self.hosts[name] = self.mininet.addHost(self.prefix + name, cls=FairlaneHost, ip=None, mac=mac)
+            host = self.hosts[name] = self.mininet.addHost(name, cls=FairlaneHost, ip=None, mac=mac)
             self._remember(OwnedProcess.from_pid(host.pid, f"host {name}"))
         kind = SWITCH_CLASSES[self.options.target]
         for name in self.topology.switches:
-            given = {"plain": name, "run": self.options, "specs": self.topology.ports[name]}
-            switch = self.switches[name] = self.mininet.addSwitch(self.prefix + name, cls=kind, **given)
+            given = {"run": self.options, "specs": self.topology.ports[name]}
+            switch = self.switches[name] = self.mininet.addSwitch(name, cls=kind, **given)
             self._remember(OwnedProcess.from_pid(switch.pid, f"shell of {name}"))
 
     def _make_links(self) -> None:
@@ -241,9 +235,11 @@ class Network:
         self._write()
         nodes = {**self.hosts, **self.switches}
         for link, (_, wire_ends) in zip(self.topology.links, plans, strict=True):
-            params = {f"cls{n}": HostInterface for n, end in enumerate((link.a, link.b), 1) if not end.port}
-            params |= {"cls": FairlaneLink, "mtu": link.mtu, "wire_ends": wire_ends}
-            self.mininet.addLink(nodes[link.a.node], nodes[link.b.node], port1=link.a.port, port2=link.b.port, **params)
+            params: dict[str, Any] = {"cls": FairlaneLink, "mtu": link.mtu, "wire_ends": wire_ends}
+            for n, end in enumerate((link.a, link.b), 1):
+                params |= {f"port{n}": end.port, f"intfName{n}": self._interface(end)}
+                params |= {} if end.port else {f"cls{n}": HostInterface}
+            self.mininet.addLink(nodes[link.a.node], nodes[link.b.node], **params)
 
     def _plan_link(self, index: int, link: Link) -> tuple[dict[str, Any], tuple[str, ...]]:
         """A link as the process that has the links gets it, empty where it is a bare veth pair, and the process's own interfaces of it.
@@ -333,7 +329,7 @@ class Network:
                 {
                     "name": name,
                     "pid": host.pid,
-                    "netns": state.namespace_of(host.pid),
+                    "netns": namespace_of(host.pid),
                     "ip": self.topology.address(name),
                 }
                 for name, host in self.hosts.items()

@@ -20,13 +20,14 @@ from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.security import TlsFiles
 from fairlane_switch import bmv2
+from fairlane_switch.interfaces import disable_offloads, quiet
 from fairlane_switch.process import Service, accepts, find_binary
 from fairlane_switch.switch import PortOptions, SwitchOptions
 from mininet.log import output, warn
 from mininet.node import Host, Switch
 
 from fairlane_topology import ports, state
-from fairlane_topology.interfaces import disable_offloads, quiet
+from fairlane_topology.interfaces import in_namespace
 from fairlane_topology.topology import CPU_PORT, GATEWAY_MAC, HostSpec, PortSpec
 
 BASE_GRPC_PORT = 50050
@@ -77,7 +78,7 @@ class FairlaneHost(Host):
         self._must(
             f"ip addr flush dev eth0 && ip addr add {spec.ip} dev eth0 && ip link set eth0 up && ip link set lo up"
         )
-        disable_offloads("eth0", self)
+        disable_offloads("eth0", in_namespace(self))
         own = ipaddress.ip_interface(spec.ip).network
         for peer in peers or ():
             if ipaddress.ip_address(peer) in own:
@@ -142,7 +143,7 @@ class NetworkOptions:
 
     @property
     def prefix(self) -> str:
-        """Of the names of nodes and interfaces."""
+        """Of the names of interfaces."""
         return f"n{self.instance}" if self.instance else ""
 
     @property
@@ -170,21 +171,18 @@ class NetworkOptions:
 class P4Switch(Switch):
     """A switch in the root namespace that serves P4Runtime on `grpc`, in a process of its own or one that all share."""
 
-    target: str
     binary: str
     thrift_port: int | None = None
 
-    def __init__(
-        self, name: str, plain: str, run: NetworkOptions, specs: Mapping[int, PortSpec], **params: Any
-    ) -> None:
-        """`plain` is its name in the topology file, without the instance's prefix; `specs` are its ports."""
+    def __init__(self, name: str, run: NetworkOptions, specs: Mapping[int, PortSpec], **params: Any) -> None:
+        """`specs` are its ports."""
         super().__init__(name, **params)
         self.options, self.specs = run, specs
-        number = int(plain[1:])
+        number = int(name[1:])
         self.grpc = f"127.0.0.1:{BASE_GRPC_PORT + PORTS_PER_INSTANCE * run.instance + number}"
-        self.control = run.folder / f"{plain}.sock"
+        self.control = run.folder / f"{name}.sock"
         """Control socket of the embedded switch."""
-        self.plain, self.device_id = plain, run.first_device_id + number - 1
+        self.device_id = run.first_device_id + number - 1
         log = run.folder / "log" / f"{name}.log"
         what = f"{self.binary} {name}"
         self.service = Service(what, self.prepare, log, lambda: accepts(self.grpc, timeout_s=0.5), READY_TIMEOUT_S)
@@ -195,7 +193,7 @@ class P4Switch(Switch):
         """Where its P4Runtime server is."""
         folder = self.options.tls_folder
         tls = folder and TlsFiles(folder / "ca.pem", folder / "controller.pem", folder / "controller.key")
-        return Endpoint(self.plain, self.grpc, self.device_id, tls)
+        return Endpoint(self.name, self.grpc, self.device_id, tls)
 
     def interfaces(self) -> dict[int, str]:
         """Port number to interface name, loopback left out."""
@@ -230,7 +228,6 @@ class P4Switch(Switch):
 class EmbeddedSwitch(P4Switch):
     """The embedded v1model switch (`fairlane-switch`)."""
 
-    target = "embedded"
     binary = "fairlane-switch"
 
     def arguments(self) -> list[str]:
@@ -249,7 +246,6 @@ class EmbeddedSwitch(P4Switch):
 class SimpleSwitchGrpc(P4Switch):
     """BMv2's `simple_switch_grpc`. Its queues are limited in packets per second, over Thrift: see `shape`."""
 
-    target = "bmv2"
     binary = bmv2.BINARY
 
     def arguments(self) -> list[str]:

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, cast
 from fairlane_controller.documents import is_file
 from fairlane_controller.errors import FairlaneError, short
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
+from fairlane_controller.verbs.grammar import needs_priority
 from finsy import (
     P4CloneSessionEntry,
     P4MulticastGroupEntry,
@@ -34,7 +35,6 @@ from fairlane_topology.topology import Topology, TopologyError, read_document, v
 
 CONNECT_TIMEOUT_S = 15.0
 PROGRAM_TIMEOUT_S = 60.0
-_NEEDS_PRIORITY = (P4MatchType.TERNARY, P4MatchType.RANGE, P4MatchType.OPTIONAL)
 
 
 def _value(value: object) -> object:
@@ -79,7 +79,7 @@ class _TableEntry(Strict):
         for field in table.match_fields:
             if field.match_type is P4MatchType.EXACT and not {field.alias, field.name} & set(self.match):
                 raise ValueError(f"match: the exact field {field.name} is missing")
-        ordered = any(field.match_type in _NEEDS_PRIORITY for field in table.match_fields)
+        ordered = needs_priority(table)
         if ordered != (self.priority > 0):
             need = "1 or more, because it has ternary, range or optional fields" if ordered else "left out"
             raise ValueError(f"priority: for table {table.name} it must be {need}")

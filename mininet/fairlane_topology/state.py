@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.state.processes import OwnedProcess
+from fairlane_controller.state.processes import OwnedProcess, namespace_of
 from fairlane_controller.state.run_state import TOPOLOGY, read_topology, run_folders, state_root
 from fairlane_controller.state.store import Store
 from fairlane_switch.process import STOP_TIMEOUT_S, wait_until
@@ -108,17 +108,7 @@ def stop_processes(processes: Iterable[OwnedProcess]) -> list[str]:
 def namespace_members(pids: Iterable[int], namespaces: Iterable[str] = ()) -> list[OwnedProcess]:
     """The processes that live in the network namespaces of these processes, or in those of these names, those that live in ours apart."""
     wanted = {*namespaces, *map(namespace_of, pids)} - {None, namespace_of(os.getpid())}
-    found = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()] if wanted else []
-    processes = [OwnedProcess.identify_child(pid, "left by a host") for pid in found]
-    return [process for process in processes if namespace_of(process.pid) in wanted]
-
-
-def namespace_of(pid: int) -> str | None:
-    """Name of a process's network namespace; None when it has ended."""
-    try:
-        return os.readlink(f"/proc/{pid}/ns/net")  # noqa: PTH115
-    except OSError:
-        return None
+    return OwnedProcess.in_namespaces(wanted, "left by a host") if wanted else []
 
 
 def remove_interfaces(names: Sequence[str]) -> list[str]:

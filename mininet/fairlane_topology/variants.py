@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 from fairlane_hosts import loader
-from fairlane_hosts.apply import namespace_of, use_on_host
-from fairlane_hosts.host import attach, host_of
+from fairlane_hosts.host import use_on_hosts
 from fairlane_hosts.variants import find_variant
 
 from fairlane_topology.network import Network
 
 
 def apply_variants(network: Network) -> loader.Lease | None:
-    """Set every host that has a variant. Where a sender needs a program at its receivers, every host gets it: each may be one.
+    """Set every host that has a variant; see `use_on_hosts`.
 
     Returns:
         The lease that holds the congestion controls and host programs (None when no host has a variant): close it when the
@@ -25,15 +24,9 @@ def apply_variants(network: Network) -> loader.Lease | None:
     variants = {name: find_variant(spec.variant) for name, spec in specs if spec.variant}
     if not variants:
         return None
-    received = [program for variant in variants.values() for program in variant.receiver_programs]
     lease = loader.acquire()
     try:
-        for name, host in network.hosts.items():
-            namespace, own = namespace_of(pid=host.pid), variants.get(name)
-            wanted = tuple(dict.fromkeys([*(own.programs if own else ()), *received]))
-            attach(host_of(f"{network.options.name}/{name}", namespace), wanted, lease)
-            if own:
-                use_on_host(own, namespace)
+        use_on_hosts(variants, {name: host.pid for name, host in network.hosts.items()}, network.options.name, lease)
     except BaseException:
         lease.close()
         raise

@@ -28,7 +28,7 @@ def switch(monkeypatch: pytest.MonkeyPatch) -> nodes.SimpleSwitchGrpc:
     made = object.__new__(nodes.SimpleSwitchGrpc)
     made.specs = {1: PortSpec(rate_bps=2_000_000, queue_packets=50), 2: PortSpec(rate_bps=0)}
     made.options = nodes.NetworkOptions(tls=True, frame_bytes=1250)
-    made.plain, made.grpc, made.device_id = "s1", "127.0.0.1:50051", 3
+    made.grpc, made.device_id = "127.0.0.1:50051", 3
     made.intfs = {0: "lo", 1: "s1-eth1", 2: "s1-eth2"}
     made.name = "s1"
     return made

@@ -20,7 +20,6 @@ pytestmark = pytest.mark.kernel
 HERE = Path(__file__).parents[1]
 INSTANCE = "96"
 """No other test's."""
-H1, H2, S1 = (f"n{INSTANCE}{name}" for name in ("h1", "h2", "s1"))
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="Mininet needs root")
 
@@ -67,36 +66,36 @@ def test_every_command_works_and_none_ends_the_session(start: Callable[..., Sess
     do = session.do
     # Mininet knows the hosts' addresses before anybody has used them.
     assert "*** Results: 0% dropped (2/2 received)" in do("pingall 5")
-    assert do(f"py {H1}.IP(), {H2}.IP(), {H1}.MAC()").strip() == "('10.0.1.1', '10.0.2.2', '08:00:00:00:00:01')"
-    assert f"<FairlaneHost {H2}: eth0:10.0.2.2 pid=" in do("dump")
-    assert "10.0.2.2 ping statistics" in do(f"{H1} ping -c 1 -W 5 {H2}")
+    assert do("py h1.IP(), h2.IP(), h1.MAC()").strip() == "('10.0.1.1', '10.0.2.2', '08:00:00:00:00:01')"
+    assert "<FairlaneHost h2: eth0:10.0.2.2 pid=" in do("dump")
+    assert "10.0.2.2 ping statistics" in do("h1 ping -c 1 -W 5 h2")
     # Both ends report a rate; the switch lets 8 Mbit/s pass.
-    for command, results in ((f"iperf {H1} {H2}", 2), (f"iperfudp 1M {H1} {H2}", 3)):
+    for command, results in (("iperf h1 h2", 2), ("iperfudp 1M h1 h2", 3)):
         said = do(command, 60)
         rates = re.search(r"\*\*\* Results: (\[.*\])", said)
         assert rates is not None, said
         assert len(re.findall(r"'[\d.]+ [KM]bits/sec'|'1M'", rates.group(1))) == results, said
     # Whose interface it is can be seen.
-    assert f"{H1}-eth0<->{S1}-eth1 (OK OK)" in do("links")
-    assert f"{H1} {H1}-eth0:{S1}-eth1\n" in do("net")
-    assert f"{H1}: {H1}-eth0\n" in do("intfs")
+    assert f"h1-eth0<->n{INSTANCE}s1-eth1 (OK OK)" in do("links")
+    assert f"h1 h1-eth0:n{INSTANCE}s1-eth1\n" in do("net")
+    assert "h1: h1-eth0\n" in do("intfs")
     # A link that was down comes back with all that it had.
     kept = "ip -4 route; ip -6 route show default; ip neigh show nud permanent; ip -6 addr show scope global"
-    before = do(f"{H1} {kept}")
+    before = do(f"h1 {kept}")
     assert "default via 169.254.1.1" in before
     assert "default via fe80::ff:1" in before
-    assert do(f"link {H1} {S1} down") == ""
-    assert "Network is unreachable" in do(f"{H1} ping -c 1 -W 1 10.0.2.2")
-    assert do(f"link {H1} {S1} up") == ""
-    assert do(f"{H1} {kept}") == before
+    assert do("link h1 s1 down") == ""
+    assert "Network is unreachable" in do("h1 ping -c 1 -W 1 10.0.2.2")
+    assert do("link h1 s1 up") == ""
+    assert do(f"h1 {kept}") == before
     assert "0% dropped" in do("pingall 5")
     # Hosts have our Python and our commands.
-    assert do(f"{H1} python3 -c 'import scapy.all; print(6 * 7)'").strip() == "42"
+    assert do("h1 python3 -c 'import scapy.all; print(6 * 7)'").strip() == "42"
     assert str(HERE.parent / ".venv/bin/fairlane") in do("sh command -v fairlane")
     # A switch that was stopped is started again with what it had.
-    assert do(f"switch {S1} stop") == ""
-    assert "100% packet loss" in do(f"{H1} ping -c 1 -W 1 10.0.2.2")
-    assert do(f"switch {S1} start", 60) == ""
+    assert do("switch s1 stop") == ""
+    assert "100% packet loss" in do("h1 ping -c 1 -W 1 10.0.2.2")
+    assert do("switch s1 start", 60) == ""
     assert "0% dropped" in do("pingall 5")
     # Errors are reported, and the session goes on.
     assert "no OpenFlow" in do("dpctl dump-flows")
@@ -104,23 +103,23 @@ def test_every_command_works_and_none_ends_the_session(start: Callable[..., Sess
     assert "No such file" in do("source nowhere")
     assert "usage: switch" in do("switch s9 stop")
     assert "has no attribute" in do("py net.nothing")
-    (tmp_path / "lines").write_text(f"# a comment\n{H1} echo one\ndpctl x\n{H1} echo two\n")
+    (tmp_path / "lines").write_text("# a comment\nh1 echo one\ndpctl x\nh1 echo two\n")
     assert re.search(r"one\n.*no OpenFlow.*two\n", do(f"source {tmp_path / 'lines'}"), re.DOTALL)
     # Ctrl-C ends a command and nothing else, also beside one in the background, twice, and in commands of Mininet's.
-    do(f"{H1} ping {H2} > /dev/null &")
-    for command in (f"{H1} sleep 60", "sh sleep 60", f"iperf {H1} {H2}", f"py {H2}.cmd('sleep 60')"):
+    do("h1 ping h2 > /dev/null &")
+    for command in ("h1 sleep 60", "sh sleep 60", "iperf h1 h2", "py h2.cmd('sleep 60')"):
         session.type(command)
         time.sleep(1)
         session.interrupt()
         session.interrupt()
         session.settle()
-        assert do(f"{H2} echo $((6 * 7))").endswith("42\n"), command
+        assert do("h2 echo $((6 * 7))").endswith("42\n"), command
     # What is typed for a command reaches it.
-    session.type(f"{H1} python3 -c 'print(input() * 2)'")
+    session.type("h1 python3 -c 'print(input() * 2)'")
     time.sleep(1)
     assert "abcabc" in session.do("abc")
-    assert "its shell has ended" in do(f"{H1} exit")
-    assert "is gone" in do(f"{H1} ls")
+    assert "its shell has ended" in do("h1 exit")
+    assert "is gone" in do("h1 ls")
     processes = owned()
     assert session.leave() == 0
     nothing_stays(processes)
@@ -130,8 +129,8 @@ def test_every_command_works_and_none_ends_the_session(start: Callable[..., Sess
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "terminal closed"])
 def test_a_signal_removes_everything_as_exit_does(start: Callable[..., Session], how: str) -> None:
     session = start("--no-controller")
-    session.do(f"{H2} nohup setsid sleep 600 > /dev/null 2>&1 &")
-    session.type(f"{H1} sleep 600")  # a shell that is busy
+    session.do("h2 nohup setsid sleep 600 > /dev/null 2>&1 &")
+    session.type("h1 sleep 600")  # a shell that is busy
     time.sleep(1)
     processes = owned()
     assert len(processes) >= 8

@@ -24,7 +24,6 @@ pytestmark = pytest.mark.kernel
 NETWORK = "fairlane-switch network"
 INSTANCE = "97"
 """No other test's."""
-H1, H2, S1 = (f"n{INSTANCE}{name}" for name in ("h1", "h2", "s1"))
 LIMIT_S = 60.0
 FAIRLANE = str(Path(sys.executable).with_name("fairlane"))
 
@@ -83,8 +82,8 @@ def test_what_dies_is_started_again_as_it_was(session: Session) -> None:
     remembered = time.monotonic() + 1.0
     wait_until(lambda: time.monotonic() > remembered, "never")  # the loop remembers it at its next evaluation
     kill("fairlane run")
-    assert session.do(f"switch {S1} stop") == ""
-    assert session.do(f"switch {S1} start", LIMIT_S) == ""
+    assert session.do("switch s1 stop") == ""
+    assert session.do("switch s1 start", LIMIT_S) == ""
     shown = json.loads(fairlane("threshold", "show", "--json").stdout)
     assert [row["qthresh_packets"] for row in shown] == [7], shown
     done = fairlane("status")
@@ -102,19 +101,19 @@ def test_switches_without_a_loop_get_their_program_again_but_one_that_was_stoppe
     wait_until(lambda: processes(INSTANCE)[NETWORK] != killed, "the network is not started again")
     wait_until(lambda: fairlane("status").returncode == 0, "the switch has no program")
     assert "0% dropped" in session.do("pingall 5")
-    assert session.do(f"switch {S1} stop") == ""
+    assert session.do("switch s1 stop") == ""
     killed = kill(NETWORK)
     wait_until(lambda: processes(INSTANCE)[NETWORK] != killed, "the network is not started again")
     wait_until(lambda: delay_us("h1-s1") == 1_000, "the links are not there")
-    assert session.do(f"switch {S1} start", LIMIT_S) == ""
+    assert session.do("switch s1 start", LIMIT_S) == ""
     assert "0% dropped" in session.do("pingall 5")
     assert session.leave() == 0
 
 
 @needs_root
 def test_nothing_outlives_a_killed_launcher(session: Session) -> None:
-    session.do(f"{H2} nohup setsid sleep 600 > /dev/null 2>&1 &")
-    session.type(f"{H1} sleep 600")  # a shell that is busy
+    session.do("h2 nohup setsid sleep 600 > /dev/null 2>&1 &")
+    session.type("h1 sleep 600")  # a shell that is busy
 
     def members() -> list[OwnedProcess]:
         return namespace_members(processes(INSTANCE)[f"host {name}"].pid for name in ("h1", "h2"))

@@ -46,7 +46,7 @@ def clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @needs_root
 def test_the_cli_pings_through_both_switches_and_leaves_nothing(tmp_path: Path) -> None:
     script = tmp_path / "commands"
-    script.write_text(f"nodes\nn{INSTANCE}h1 ping -c 3 -i 0.2 -W 2 10.0.3.3\n")
+    script.write_text("nodes\nh1 ping -c 3 -i 0.2 -W 2 10.0.3.3\n")
     done = subprocess.run(
         launcher(INSTANCE, "--script", str(script)), capture_output=True, text=True, timeout=START_TIMEOUT_S
     )
@@ -63,7 +63,7 @@ def test_the_cli_pings_through_both_switches_and_leaves_nothing(tmp_path: Path) 
 @needs_root
 def test_long_packets_cross_hosts_switches_and_wire(tmp_path: Path) -> None:
     script = tmp_path / "commands"
-    ping = f"n{INSTANCE}h1 ping -c 2 -i 0.2 -W 2 -M do"
+    ping = "h1 ping -c 2 -i 0.2 -W 2 -M do"
     # IP packets of 7732 bytes (MSS 7680 with time stamps), of 9000, and one byte more.
     script.write_text(f"{ping} -s 7704 10.0.6.6\n{ping} -s 8972 10.0.6.6\n{ping} -s 8973 10.0.6.6\n")
     topology = str(HERE / "topologies" / "gfr-p2p.json")
@@ -83,7 +83,7 @@ def test_gfr_runs_with_the_configuration_beside_its_topology(tmp_path: Path) -> 
     state = f"--state {tmp_path / INSTANCE}"
     script.write_text(
         f"{fairlane} config apply {topologies / 'gfr-p2p.toml'} {state}\n"
-        f"n{INSTANCE}h3 ping -c 5 -i 0.2 -W 2 10.0.8.8\n"
+        "h3 ping -c 5 -i 0.2 -W 2 10.0.8.8\n"
         f"{fairlane} status --json {state}\n"
     )
     command = launcher(
@@ -113,7 +113,7 @@ def test_ena_runs_without_a_loop_and_knows_its_far_sides(tmp_path: Path) -> None
     script = tmp_path / "commands"
     fairlane = f"sh FAIRLANE_STATE_DIR={tmp_path} {Path(sys.executable).with_name('fairlane')}"
     state = f"--state {tmp_path / INSTANCE}"
-    script.write_text(f"n{INSTANCE}h1 ping -c 2 -i 0.2 -W 5 10.0.2.2\n{fairlane} status --json {state}\n")
+    script.write_text(f"h1 ping -c 2 -i 0.2 -W 5 10.0.2.2\n{fairlane} status --json {state}\n")
     topology = str(HERE / "topologies" / "satellite.json")
     command = launcher(INSTANCE, "--topology", topology, "--program", "ena", "--script", str(script))
     done = subprocess.run(command, capture_output=True, text=True, timeout=START_TIMEOUT_S)

@@ -56,7 +56,7 @@ def document(link: dict[str, Any], changes: list[dict[str, Any]]) -> dict[str, A
     }
 
 
-PING = f"n{INSTANCE}h1 ping -c 3 -i 0.2 -W 3 10.0.2.2"
+PING = "h1 ping -c 3 -i 0.2 -W 3 10.0.2.2"
 
 
 def round_trips_ms(said: str) -> list[tuple[float, float]]:
@@ -130,7 +130,7 @@ def test_links_change_by_command_while_it_runs(tmp_path: Path) -> None:
         f"{fairlane} spike s1-s2 3s -d a_to_b",
         PING,
         f"{fairlane} outage s1-s2 60s -d b_to_a",
-        f"n{INSTANCE}h1 ping -c 2 -i 0.2 -W 1 10.0.2.2",
+        "h1 ping -c 2 -i 0.2 -W 1 10.0.2.2",
         f"{fairlane} set h1-s1 --delay 1ms",
         f"{fairlane} list --json",
         keep_state(tmp_path, "seen"),

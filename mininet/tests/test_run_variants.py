@@ -76,8 +76,8 @@ def nothing_is_left() -> bool:
 
 def test_sender_and_receiver_have_the_program_and_commands_run_in_their_cgroups(topology: Path, tmp_path: Path) -> None:
     script = tmp_path / "commands"
-    asked = [f"n{INSTANCE}{host} cat /proc/self/cgroup" for host in ("h1", "h2")]
-    script.write_text("\n".join([*asked, f"n{INSTANCE}h1 sysctl net.ipv4.tcp_congestion_control", ""]))
+    asked = [f"{host} cat /proc/self/cgroup" for host in ("h1", "h2")]
+    script.write_text("\n".join([*asked, "h1 sysctl net.ipv4.tcp_congestion_control", ""]))
     done = subprocess.run(
         command_of(topology, "--script", str(script)), capture_output=True, text=True, timeout=TIMEOUT_S
     )

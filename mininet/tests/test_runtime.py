@@ -171,7 +171,7 @@ def launch(topology: Path, script: Path) -> subprocess.CompletedProcess[str]:
 def test_a_switch_runs_its_file_and_no_controller(state: None, tmp_path: Path) -> None:
     del state
     script = tmp_path / "commands"
-    script.write_text(f"n{INSTANCE}h1 ping -c 2 -i 0.2 -W 2 10.0.2.2\n")
+    script.write_text("h1 ping -c 2 -i 0.2 -W 2 10.0.2.2\n")
     done = launch(FOLDER / "topology.json", script)
     assert done.returncode == 0, done.stderr
     assert f"s1: 6 entries of {FOLDER / 's1-runtime.json'}" in done.stdout
@@ -194,10 +194,8 @@ def test_hosts_of_one_subnet_ask_by_arp_and_their_failing_commands_are_told(stat
     for number, host in enumerate(topology["hosts"].values(), 1):
         host |= {"ip": f"10.0.0.{number}/24", "commands": ["ip route add 10.0.0.0/24 dev eth0"]}
     (tmp_path / "topology.json").write_text(json.dumps(topology))
-    h1 = f"n{INSTANCE}h1"
-    (tmp_path / "commands").write_text(
-        f"{h1} ip neigh\n{h1} ping -c 2 -i 0.2 -W 2 10.0.0.2\n{h1} ip neigh show 10.0.0.2\n"
-    )
+    commands = "h1 ip neigh\nh1 ping -c 2 -i 0.2 -W 2 10.0.0.2\nh1 ip neigh show 10.0.0.2\n"
+    (tmp_path / "commands").write_text(commands)
     done = launch(tmp_path / "topology.json", tmp_path / "commands")
     assert done.returncode == 0, done.stderr
     said = done.stdout + done.stderr

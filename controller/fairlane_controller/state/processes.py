@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Container
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,12 @@ class OwnedProcess:
         """The reverse of `as_json`. Raises KeyError."""
         return cls(item["pid"], item["starttime"], item["what"], bool(item.get("may_end")))
 
+    @classmethod
+    def in_namespaces(cls, names: Container[str | None], what: str) -> list[OwnedProcess]:
+        """The processes in network namespaces of these names (`namespace_of`), whoever started them."""
+        found = [cls.identify_child(int(path.name), what) for path in Path("/proc").iterdir() if path.name.isdigit()]
+        return [process for process in found if namespace_of(process.pid) in names]
+
     def is_alive(self) -> bool:
         """True while this very process runs (a zombie does not)."""
         return self.starttime is not None and start_time(self.pid) == self.starttime
@@ -58,3 +66,11 @@ def start_time(pid: int) -> int | None:
     except (OSError, ValueError):
         return None
     return None if fields[0] in "ZX" else int(fields[19])
+
+
+def namespace_of(pid: int) -> str | None:
+    """Name of a process's network namespace, `net:[4026531840]`; None when it has ended."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/net")  # noqa: PTH115
+    except OSError:
+        return None

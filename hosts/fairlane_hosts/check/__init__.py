@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`fairlane hosts check`: tries every variant on the running kernel, since some rely on what no kernel promises.
 
-Map: `gate` sits between two hosts and holds, drops or damages what a rule says; `agent` is the process of each host;
-`bed` puts them together in throw-away namespaces; `probes` are the trials; `run` runs them; `results` keeps what came out
-for `use` to consult; `command` is the command.
+Map: `gate` sits between two hosts and holds, drops or damages what a rule says; `bed` puts them together in throw-away
+namespaces; `probes` are the trials; `run` runs them; `results` keeps what came out for `use` to consult.
 """

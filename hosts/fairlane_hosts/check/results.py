@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -12,6 +11,7 @@ from typing import Any
 
 from .. import build
 from ..errors import HostsError
+from ..files import read_json, write_json
 from ..programs import find_program
 from ..variants import VARIANTS, Variant
 
@@ -49,9 +49,9 @@ def tag(variant: Variant) -> str:
 def _read() -> dict[str, Any]:
     """Rows by variant, of this kernel."""
     try:
-        loaded: Any = json.loads(path().read_text())
+        loaded = read_json(path())
         return loaded["results"] if loaded["kernel"] == kernel() else {}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         return {}
 
 
@@ -67,9 +67,7 @@ def read(variant: Variant) -> Result | None:
 def write(results: Iterable[Result]) -> None:
     """Keep results; those of other variants on this kernel stay."""
     rows = _read() | {result.variant: {**asdict(result), "tag": tag(VARIANTS[result.variant])} for result in results}
-    partial = path().with_suffix(".partial")
-    partial.write_text(json.dumps({"kernel": kernel(), "results": rows}, indent=1) + "\n")
-    partial.replace(path())
+    write_json(path(), {"kernel": kernel(), "results": rows})
 
 
 def require(variant: Variant) -> None:

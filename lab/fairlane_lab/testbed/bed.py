@@ -126,8 +126,8 @@ class HostSettings:
             raise RunError(f"{host}: ip {' '.join(words)}: {(done.stderr or done.stdout).strip()}")
         return done.stdout
 
-    def _namespace(self, host: str) -> Path | None:
-        return namespace_of(pid=self._pids[host])
+    def _namespace(self, host: str) -> Path:
+        return namespace_of(self._pids[host])
 
 
 def _make_metrics(address: tuple[str, int]) -> None:
