@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from fairlane_controller.program.port_program import AqmProgram
 from fairlane_hosts.programs import COUNTERS
 from fairlane_hosts.simulator import congestion_control
 from fairlane_hosts.variants import find_variant
@@ -85,7 +86,7 @@ def run_result(seen: Observed, sample_step: int) -> RunResult:
         after=seen.after.of_program,
         thresholds=world.thresholds,
     )
-    return make_result(
+    result = make_result(
         recording,
         part,
         transfers=_transfers(world),
@@ -97,6 +98,18 @@ def run_result(seen: Observed, sample_step: int) -> RunResult:
         cut_s=scenario.warmup_s,
         steady=steady,
     )
+    result.values |= _qdisc_values(*([seen.ports[key] for key in world.config.managed] for seen in (begin, seen.after)))
+    return result
+
+
+def _qdisc_values(begin: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """What queues of the kernel have counted at the ports, by the names that queue management in P4 has."""
+    rows = [(first, last) for first, last in zip(begin, after, strict=True) if "qdisc" in last]
+    names = ("marked_packets", "waited_ns")
+    marked, waited_ns = (sum(last["qdisc"][name] - first["qdisc"][name] for first, last in rows) for name in names)
+    sent = sum(last["tx_packets"] - first["tx_packets"] for first, last in rows)
+    found = {AqmProgram.marks.name: float(marked)} if rows else {}
+    return found | ({AqmProgram.delay.name: waited_ns / 1e9 / sent} if sent else {})
 
 
 def _values(column: bytes) -> Any:
