@@ -128,7 +128,7 @@ fn the_machine_s_lookahead_changes_nothing() {
         }
         config["switches"][0]["ports"][2]["qdisc"] = qdisc;
         config["changes"] = json!([
-            {"at_ns": 3 * SECOND / 2, "switch": "s1", "port": 3, "rate_bps": 1_000_000},
+            {"at_ns": 3 * SECOND / 2, "switch": "s1", "port": 3, "rate_bps": 1_800_000},
             {"at_ns": SECOND, "link": "h1-s1", "set": {"delay_ns": 10_000}},
             {"at_ns": 2 * SECOND, "link": "h3-s2", "spike_ns": 40_000_000},
             {"at_ns": 3 * SECOND, "link": "h2-s1", "outage_ns": 20_000_000}]);
