@@ -43,9 +43,9 @@ def test_options_are_what_the_kernel_takes() -> None:
         ("codel target", "codel target: '' is not a number with a unit: us, ms, s"),
         ("pie limit 5ms", "pie limit: '5ms' is not a number"),
         ("pfifo limit 5000000000", "pfifo limit: 5000000000 is too large"),
-        ("red limit 60k", "red needs limit and avpkt"),
-        ("red limit 60k avpkt 1500 max 90k", "min < max <= limit"),
-        ("red limit 60k avpkt 1500 burst 2", "burst 2 is too small; at least min/avpkt, 3.41333"),
+        ("red limit 60k", "red needs min, max, avpkt"),
+        ("red limit 60k avpkt 1500 min 5k max 90k", "min < max <= limit"),
+        ("red limit 60k avpkt 1500 min 6k max 18k burst 2", "burst 2 is too small; at least min/avpkt, 4.096"),
     ],
 )
 def test_what_the_kernel_would_not_take_has_an_error(text: str, error: str) -> None:

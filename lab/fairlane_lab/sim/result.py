@@ -98,18 +98,20 @@ def run_result(seen: Observed, sample_step: int) -> RunResult:
         cut_s=scenario.warmup_s,
         steady=steady,
     )
-    result.values |= _qdisc_values(*([seen.ports[key] for key in world.config.managed] for seen in (begin, seen.after)))
+    result.values |= _qdisc_values(world.config.managed, begin, seen.after)
     return result
 
 
-def _qdisc_values(begin: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """What queues of the kernel have counted at the ports, by the names that queue management in P4 has."""
-    rows = [(first, last) for first, last in zip(begin, after, strict=True) if "qdisc" in last]
-    names = ("marked_packets", "waited_ns")
-    marked, waited_ns = (sum(last["qdisc"][name] - first["qdisc"][name] for first, last in rows) for name in names)
-    sent = sum(last["tx_packets"] - first["tx_packets"] for first, last in rows)
-    found = {AqmProgram.marks.name: float(marked)} if rows else {}
-    return found | ({AqmProgram.delay.name: waited_ns / 1e9 / sent} if sent else {})
+def _qdisc_values(managed: Sequence[PortKey], begin: Snapshot, after: Snapshot) -> dict[str, float]:
+    """What queues of the kernel have counted at the managed ports, by the names that queue management in P4 has."""
+    rows = [(begin.ports[key], after.ports[key]) for key in managed if "qdisc" in after.ports[key]]
+
+    def grown(name: str) -> int:
+        return sum(last["qdisc"][name] - first["qdisc"][name] for first, last in rows)
+
+    if not (sent := grown("sent_packets")):
+        return {}
+    return {AqmProgram.marks.name: grown("marked_packets"), AqmProgram.delay.name: grown("waited_ns") / 1e9 / sent}
 
 
 def _values(column: bytes) -> Any:

@@ -60,8 +60,9 @@ fn run() -> io::Result<()> {
         .collect::<io::Result<Vec<Namespace>>>()?;
     machine.enter()?;
     for (index, line) in (plan.hosts.len()..).zip(&plan.lines) {
-        network::set_up_line(index, line)
-            .map_err(|error| io::Error::other(format!("port {}: {error}", line.name)))?;
+        network::set_up_line(index, line).map_err(|error| {
+            io::Error::other(format!("port {}-p{}: {error}", line.switch, line.port))
+        })?;
     }
     let traffic = Traffic::new(&plan, &namespaces)?;
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a checked configuration to the network.
 
-use crate::config::{Config, End, FlowConfig, LinkSettings, PortSettings, SwitchConfig};
+use crate::config::{Config, End, FlowConfig, LinkSettings, SwitchConfig};
 use crate::error::ConfigError;
 use crate::flow::{Flow, FlowOptions};
 use crate::host::Host;
@@ -71,10 +71,8 @@ pub(crate) fn simulation(config: &Config) -> Result<Simulation, ConfigError> {
                     borders.push(wire);
                 }
                 Sink::Switch { index, port } => {
-                    let is_it = |(switch, of): &(&SwitchConfig, &PortSettings)| {
-                        std::ptr::eq(*switch, &config.switches[index as usize]) && of.port == port
-                    };
-                    let to = match lines.iter().position(is_it) {
+                    let switch = &config.switches[index as usize].name;
+                    let to = match lines.iter().position(|line| line.is_of(switch, port)) {
                         Some(line) => {
                             line_uplinks[line] = number;
                             let to = Sink::Interface((real.len() + line) as u32);

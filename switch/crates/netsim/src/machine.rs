@@ -27,7 +27,7 @@ use fabric::{Actor, Fabric, FrameId, Sink};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::time::Duration;
-use uml::plan::{self, Plan};
+use uml::plan::{self, Line, Plan};
 use uml::{LineCounts, Machine, MachineError, Options};
 
 /// So long, by its own clock, the machine has to boot and set its hosts up.
@@ -47,10 +47,18 @@ pub(crate) fn real_hosts(config: &Config) -> Vec<usize> {
 }
 
 /// The ports whose queue is the kernel's, in the order of the machine's interfaces, behind those of the hosts.
-pub(crate) fn lines(config: &Config) -> Vec<(&SwitchConfig, &PortSettings)> {
+pub(crate) fn lines(config: &Config) -> Vec<Line> {
     let switches = config.switches.iter();
     let ports = switches.flat_map(|switch| switch.ports.iter().map(move |port| (switch, port)));
-    ports.filter(|(_, port)| port.qdisc.is_some()).collect()
+    let line = |(switch, port): (&SwitchConfig, &PortSettings)| {
+        Some(Line {
+            switch: switch.name.clone(),
+            port: port.port,
+            rate_bps: port.options.rate_bps.unwrap_or_default(),
+            qdisc: port.qdisc.clone()?,
+        })
+    };
+    ports.filter_map(line).collect()
 }
 
 /// Whether a flow, by its place in the configuration, is between real hosts.
@@ -71,8 +79,8 @@ pub(crate) struct RealHosts {
     machine: Machine,
     entity: EntityId,
     interfaces: Vec<Interface>,
-    /// The last of them: switch and port of each.
-    lines: Vec<(String, u32)>,
+    /// Those that are the last of them.
+    lines: Vec<Line>,
     /// Entities that end a turn: changes and samples.
     limits: Vec<EntityId>,
     /// What the machine has sent at instants that the network has not reached: instant, interface.
@@ -100,6 +108,7 @@ impl RealHosts {
         let fault = |error: &dyn std::fmt::Display| ConfigError::new("machine", error.to_string());
         let folder = settings.folder.clone();
         let mut plan = plan_of(config, settings, &hosts);
+        let lines = plan.lines.clone();
         copy_programs(&mut plan, &folder)?;
         let plan = serde_json::to_vec(&plan).map_err(|e| fault(&e))?;
         std::fs::write(folder.join(PLAN), plan).map_err(|e| fault(&e))?;
@@ -110,7 +119,6 @@ impl RealHosts {
             );
             ConfigError::new("machine.guest", message)
         })?;
-        let lines = lines(config);
         let macs = hosts.iter().map(|host| config.hosts[*host].mac.0);
         let options = Options {
             kernel: settings.kernel.clone(),
@@ -123,9 +131,8 @@ impl RealHosts {
             patience: Duration::from_secs(settings.patience_s),
         };
         let mut machine = Machine::start(&options).map_err(|e| fault(&e))?;
-        for (number, (_, port)) in (hosts.len()..).zip(&lines) {
-            let rate_bps = port.options.rate_bps.unwrap_or_default();
-            let set = machine.set_rate(number, rate_bps);
+        for (number, line) in (hosts.len()..).zip(&lines) {
+            let set = machine.set_rate(number, line.rate_bps);
             set.map_err(|e| fault(&e))?;
         }
         machine.boot(BOOT_NS).map_err(|e| fault(&e))?;
@@ -145,10 +152,7 @@ impl RealHosts {
             machine,
             entity,
             interfaces: uplinks.iter().enumerate().map(interface).collect(),
-            lines: lines
-                .iter()
-                .map(|(switch, port)| (switch.name.clone(), port.port))
-                .collect(),
+            lines,
             limits: limits.map(|(entity, _)| entity).collect(),
             sent: VecDeque::new(),
             given_until: 0,
@@ -276,7 +280,7 @@ impl RealHosts {
     /// The interface of a port whose queue is the kernel's.
     fn interface_of(&self, switch: &str, port: u32) -> Option<usize> {
         let mut lines = self.lines.iter();
-        let line = lines.position(|line| line.0 == switch && line.1 == port)?;
+        let line = lines.position(|line| line.is_of(switch, port))?;
         Some(self.interfaces.len() - self.lines.len() + line)
     }
 
@@ -416,15 +420,7 @@ fn plan_of(config: &Config, settings: &MachineConfig, hosts: &[usize]) -> Plan {
         sample_ns: settings.sample_ns,
         seed: config.seed,
         hosts: hosts.iter().map(host).collect(),
-        lines: lines(config)
-            .into_iter()
-            .filter_map(|(switch, port)| {
-                Some(plan::Line {
-                    name: format!("{}-p{}", switch.name, port.port),
-                    qdisc: port.qdisc.clone()?,
-                })
-            })
-            .collect(),
+        lines: lines(config),
         flows: flows
             .filter(|(place, _)| is_real(config, *place))
             .map(flow)

@@ -80,18 +80,9 @@ pub struct PortReport {
     pub waiting_packets: u64,
     pub waiting_bytes: u64,
     pub waiting_cells: u64,
-    /// Where its queue is the kernel's, which all counts of packets sent, dropped and waiting are then of.
+    /// Where its queue is the kernel's: what that has counted; the counts of packets sent, dropped and waiting are its.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub qdisc: Option<QdiscReport>,
-}
-
-/// What else is known of the kernel's queue at a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct QdiscReport {
-    /// Packets sent whose ECN field it has changed.
-    pub marked_packets: u64,
-    /// How long the packets that were sent have waited, together.
-    pub waited_ns: Nanos,
+    pub qdisc: Option<LineCounts>,
 }
 
 /// Counts of one direction of a link.
@@ -225,13 +216,10 @@ impl PortReport {
     }
 
     /// Puts in what the kernel's queue has counted.
-    pub(crate) fn show(&mut self, line: &LineCounts) {
+    pub(crate) fn show(&mut self, line: LineCounts) {
         (self.tx_packets, self.tx_bytes) = (line.sent_packets, line.sent_bytes);
         self.waiting_packets = line.waiting_packets;
         self.drops.queue_full += line.dropped_packets;
-        self.qdisc = Some(QdiscReport {
-            marked_packets: line.marked_packets,
-            waited_ns: line.waited_ns,
-        });
+        self.qdisc = Some(line);
     }
 }

@@ -300,7 +300,6 @@ impl Simulation {
         change: &PortChange,
     ) -> Result<(), RequestError> {
         let now = self.now;
-        self.port_of(switch, port)?;
         if let (Some(rate_bps), Some(machine)) = (change.rate_bps, &mut self.regions[0].machine) {
             if machine.set_rate(switch, port, rate_bps) {
                 return Ok(());
@@ -465,8 +464,9 @@ impl Simulation {
         let mut ports: Vec<_> = self.each_switch().flat_map(PortReport::all_of).collect();
         for port in &mut ports {
             let machine = self.regions[0].machine.as_ref();
-            let line = machine.and_then(|machine| machine.line(&port.switch, port.port));
-            line.iter().for_each(|line| port.show(line));
+            if let Some(line) = machine.and_then(|m| m.line(&port.switch, port.port)) {
+                port.show(line);
+            }
         }
         ports
     }

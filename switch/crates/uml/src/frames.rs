@@ -13,6 +13,7 @@ use crate::error::MachineError;
 use crate::memory::Memory;
 use crate::Nanos;
 use rustix::fd::AsFd;
+use serde::Serialize;
 use std::collections::VecDeque;
 
 /// Of each log. What does not fit waits for the next turn; its pages are there when they are used.
@@ -59,7 +60,7 @@ struct Frame {
 }
 
 /// What the queue at a line holds and has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LineCounts {
     pub waiting_packets: u64,
     pub dropped_packets: u64,

@@ -57,8 +57,17 @@ pub struct Host {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Line {
-    pub name: String,
+    pub switch: String,
+    pub port: u32,
+    pub rate_bps: u64,
     pub qdisc: Qdisc,
+}
+
+impl Line {
+    /// Whether it is that of this port.
+    pub fn is_of(&self, switch: &str, port: u32) -> bool {
+        self.switch == switch && self.port == port
+    }
 }
 
 /// A queueing discipline of the kernel's (tc(8)).

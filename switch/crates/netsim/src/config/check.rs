@@ -290,7 +290,7 @@ impl Config {
                     ..PortChange::default()
                 };
                 let mut lines = machine::lines(self).into_iter();
-                if lines.any(|(of, line)| of.name == *switch && line.port == port)
+                if lines.any(|line| line.is_of(switch, port))
                     && (change.queue_packets.is_some() || change.spike_ns.is_some())
                 {
                     let with = "port whose queue is the kernel's; it has: rate_bps";
