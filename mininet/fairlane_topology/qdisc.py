@@ -28,7 +28,7 @@ _ECN = "noecn", "ecn"
 _CODEL = {"target": (1, _US), "limit": (2, _COUNT), "interval": (3, _US), **_words(4, *_ECN)}
 _RED = {"limit": _BYTES, "min": _BYTES, "max": _BYTES, "avpkt": _BYTES, "burst": _COUNT, "probability": _COUNT}
 _FLOWS = "flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost", "dual-dsthost", "triple-isolate"
-_OPTIONS: dict[str, dict[str, tuple[int, _Units | int]]] = {
+_OPTIONS: Mapping[str, Mapping[str, tuple[int, _Units | int]]] = {
     "pfifo": {"limit": (0, _COUNT)},
     "bfifo": {"limit": (0, _BYTES)},
     "red": {name: (0, units) for name, units in _RED.items()} | {"ecn": (0, 1)},
