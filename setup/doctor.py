@@ -31,7 +31,9 @@ BOOT_OPTIONS = (
     *("umid=fairlane", "uml_dir=.", "con=null", "con0=null,fd:2", "time-travel=inf-cpu"),
 )
 """As in switch/crates/uml/src/machine.rs, but for the calendar: alone, time passes when there is nothing else to do."""
-NOTHING_TO_DO = '{"start_ns": 5000000000, "end_ns": 1, "sample_ns": null, "seed": 1, "hosts": [], "flows": []}'
+NOTHING_TO_DO = (
+    '{"start_ns": 5000000000, "end_ns": 1, "sample_ns": null, "seed": 1, "hosts": [], "lines": [], "flows": []}'
+)
 """The plan of switch/crates/uml/src/plan.rs."""
 
 

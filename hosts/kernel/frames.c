@@ -2,11 +2,16 @@
 // The interfaces eth0, eth1, …, and their frames with their instants, in the memory that the simulator shares with us: two logs, one of
 // what arrives, one of what we send (switch/crates/uml/src/frames.rs). Only the one whose turn it is touches it.
 //
-// So frames end no turn: one that arrives in our turn is in its log before the turn begins, and one that we send lets the turn end when
+// An interface with a rate is the line behind a switch's port: what arrives there goes into its queue, whatever qdisc(8) that is, and leaves
+// when the line has carried it. The driver stops its queue while the line is busy, so the queue is where packets wait.
+//
+// Frames end no turn: one that arrives in our turn is in its log before the turn begins, and one that we send lets the turn end when
 // the first answer to it can come (time_travel_limit).
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
+#include <linux/ip.h>
 #include <linux/time-internal.h>
+#include <net/sch_generic.h>
 
 struct fl_shared {
 	u64 lookahead;		// ns from a frame that we send to the first that can arrive for it
@@ -15,7 +20,11 @@ struct fl_shared {
 	u32 in_len, out_len;	// bytes in them
 	u32 in_seen, in_taken;	// of what arrives: whose instant has come, and what the interfaces have got
 	u32 links;
-	u8 macs[][8];
+	struct fl_interface {
+		u8 mac[8];
+		u64 rate;	// bit/s; 0: a host's
+		u64 waiting, dropped, sent, sent_bytes, marked, waited;	// of a line; ns that the sent ones have waited, together
+	} interfaces[];
 };
 
 struct fl_frame {
@@ -24,8 +33,17 @@ struct fl_frame {
 	u8 bytes[];
 };
 
+// Before a frame of a line, where no header is put.
+struct fl_arrival {
+	u64 at;
+	u8 tos;
+};
+
 struct fl_link {
 	struct net_device *dev;
+	struct fl_interface *shared;
+	struct sk_buff *on_line;
+	struct time_travel_event carried; // what is on the line
 	struct napi_struct napi;
 	struct sk_buff_head arrived;
 	u32 number;
@@ -75,7 +93,7 @@ static void fl_look(struct time_travel_event *event) {
 		shared->in_taken += size_of(frame->len);
 	}
 	for (i = 0; i < shared->links; i++) {
-		if (is_full && netif_running(links[i]->dev))
+		if (is_full && !links[i]->shared->rate && netif_running(links[i]->dev))
 			netif_wake_queue(links[i]->dev);
 		if (!skb_queue_empty(&links[i]->arrived))
 			napi_schedule(&links[i]->napi);
@@ -95,13 +113,36 @@ void fairlane_see_frames(void) {
 		time_travel_add_event_rel(&look, 0);
 }
 
+static u8 tos_of(const struct sk_buff *skb) { return skb->protocol == htons(ETH_P_IP) ? ip_hdr(skb)->tos : 0; }
+
+static void fl_count_queue(struct fl_link *link) {
+	const struct Qdisc *queue = rcu_dereference_bh(netdev_get_tx_queue(link->dev, 0)->qdisc);
+
+	link->shared->waiting = queue->q.qlen;
+	link->shared->dropped = queue->qstats.drops;
+}
+
+static void fl_enqueue(struct sk_buff *skb, struct fl_link *link) {
+	struct fl_arrival *arrival = (void *)skb->head;
+
+	skb_reset_network_header(skb);
+	arrival->at = time_travel_now();
+	arrival->tos = tos_of(skb);
+	__skb_push(skb, ETH_HLEN);
+	dev_queue_xmit(skb);
+	fl_count_queue(link);
+}
+
 static int fl_poll(struct napi_struct *napi, int budget) {
 	struct fl_link *link = container_of(napi, struct fl_link, napi);
 	struct sk_buff *skb;
 	int done = 0;
 
 	while (done < budget && (skb = skb_dequeue(&link->arrived))) {
-		napi_gro_receive(napi, skb);
+		if (link->shared->rate)
+			fl_enqueue(skb, link);
+		else
+			napi_gro_receive(napi, skb);
 		done++;
 	}
 	if (done < budget)
@@ -109,24 +150,60 @@ static int fl_poll(struct napi_struct *napi, int budget) {
 	return done;
 }
 
-static netdev_tx_t fl_send(struct sk_buff *skb, struct net_device *dev) {
+// Into the log of what we send, now; false: there is no room before the next turn.
+static bool fl_log(struct sk_buff *skb, struct fl_link *link) {
 	struct fl_frame *frame = frame_at(shared->out_at, shared->out_len);
 	const u32 len = skb->len, size = size_of(len);
 
 	if (shared->out_len + size > shared->log_bytes) {
-		is_full = true;
-		netif_stop_queue(dev);
 		time_travel_limit(1);
-		return NETDEV_TX_BUSY;
+		return false;
 	}
 	skb_tx_timestamp(skb);
 	frame->at = time_travel_now();
-	frame->link = ((struct fl_link *)netdev_priv(dev))->number;
+	frame->link = link->number;
 	frame->len = len;
 	skb_copy_bits(skb, 0, frame->bytes, len);
 	dev_consume_skb_any(skb);
 	shared->out_len += size;
 	time_travel_limit(shared->out_len > shared->log_bytes / 2 ? 1 : max_t(u64, shared->lookahead, 1));
+	return true;
+}
+
+static void fl_carried(struct time_travel_event *event) {
+	struct fl_link *link = container_of(event, struct fl_link, carried);
+	const u32 len = link->on_line->len;
+
+	if (!fl_log(link->on_line, link)) {
+		time_travel_add_event_rel(event, 1);
+		return;
+	}
+	link->shared->sent++;
+	link->shared->sent_bytes += len;
+	netif_wake_queue(link->dev);
+}
+
+static void fl_put_on_line(struct sk_buff *skb, struct fl_link *link) {
+	const struct fl_arrival *arrival = (void *)skb->head;
+
+	netif_stop_queue(link->dev);
+	link->on_line = skb;
+	link->shared->waited += time_travel_now() - arrival->at;
+	link->shared->marked += tos_of(skb) != arrival->tos;
+	fl_count_queue(link);
+	time_travel_add_event_rel(&link->carried, div64_u64(8ULL * NSEC_PER_SEC * skb->len, link->shared->rate));
+}
+
+static netdev_tx_t fl_send(struct sk_buff *skb, struct net_device *dev) {
+	struct fl_link *link = netdev_priv(dev);
+
+	if (link->shared->rate) {
+		fl_put_on_line(skb, link);
+	} else if (!fl_log(skb, link)) {
+		is_full = true;
+		netif_stop_queue(dev);
+		return NETDEV_TX_BUSY;
+	}
 	return NETDEV_TX_OK;
 }
 
@@ -167,10 +244,12 @@ static int __init fl_make_links(void) {
 		links[i] = netdev_priv(dev);
 		links[i]->dev = dev;
 		links[i]->number = i;
+		links[i]->shared = &memory->interfaces[i];
+		links[i]->carried.fn = fl_carried;
 		skb_queue_head_init(&links[i]->arrived);
 		dev->netdev_ops = &fl_link_ops;
 		dev->needed_headroom = 12;
-		eth_hw_addr_set(dev, memory->macs[i]);
+		eth_hw_addr_set(dev, memory->interfaces[i].mac);
 		netif_napi_add(dev, &links[i]->napi, fl_poll);
 		error = register_netdev(dev);
 		if (error)

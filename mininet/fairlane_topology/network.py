@@ -93,6 +93,8 @@ class Network:
         Raises:
             RuntimeError: after cleaning up, when something does not start.
         """
+        if self.topology.kernel_only:
+            raise RuntimeError(self.topology.kernel_only)
         state.wait_while_ending(self.options.name)
         if state.alive(self.options.name):
             raise RuntimeError(f"topology {self.options.name} is running already: 'make stop' ends it")

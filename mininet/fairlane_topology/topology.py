@@ -28,6 +28,7 @@ from fairlane_topology.links import CPU_PORT as CPU_PORT
 from fairlane_topology.links import Link as Link
 from fairlane_topology.links import LinkChange, Mtu, Rate, Strict, with_trace_paths
 from fairlane_topology.links import LinkEnd as LinkEnd
+from fairlane_topology.qdisc import parse_qdisc
 
 DEFAULT_QUEUE_PACKETS = 1000
 DEFAULT_MTU = 1500
@@ -48,6 +49,13 @@ def _address(text: str) -> str:
     return text
 
 
+def _qdisc(text: str) -> str:
+    if text:
+        parse_qdisc(text)
+    return text
+
+
+Qdisc = Annotated[str, AfterValidator(_qdisc)]
 Scheduler = Literal["strict", "wrr", "drr", "calendar", "fq"]
 Cells = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Address = Annotated[str, AfterValidator(_address)]
@@ -66,6 +74,8 @@ class PortSpec(Strict):
     """Cells that may wait in each queue; None: no limit."""
     port_cells: Cells | None = None
     """Cells that may wait in all queues together; None: no limit."""
+    qdisc: Qdisc = ""
+    """A queueing discipline of Linux as tc(8) writes it, in place of the port's queues; `--runtime kernel` only. Empty: none."""
     bottleneck: bool = False
     """The controller measures this port and sets its threshold."""
     far_side: bool = False
@@ -137,6 +147,12 @@ class Topology:
     def link(self, name: str) -> Link:
         """The first link of that name."""
         return next(link for link in self.links if link.name == name)
+
+    @property
+    def kernel_only(self) -> str:
+        """Why only the runtime `kernel` has this topology; empty: any has it."""
+        found = [f"{name}-p{port}" for name, ports in self.ports.items() for port, spec in ports.items() if spec.qdisc]
+        return f"port {found[0]} has a qdisc, which needs fairlane lab run --runtime kernel" if found else ""
 
     def neighbours(self, node: str) -> Iterator[tuple[int, str]]:
         """(own port, other node) of each link at `node`."""
@@ -343,5 +359,8 @@ def _ports(file: _File, links: Sequence[Link]) -> dict[str, dict[int, PortSpec]]
                 there = ", ".join(map(str, sorted(used[name]))) or "none"
                 raise TopologyError(f"/switches/{name}/ports/{number}: no link uses that port; ports in use: {there}")
             rate_bps = used[name][int(number)].rate_bps if spec.rate_bps is None else spec.rate_bps
+            if spec.qdisc and (not rate_bps or spec.link_layer != "none"):
+                where = f"/switches/{name}/ports/{number}/qdisc"
+                raise TopologyError(f"{where}: needs a rate, and no link_layer: the line carries a frame's bytes")
             used[name][int(number)] = spec.model_copy(update={"rate_bps": rate_bps})
     return {name: dict(sorted(ports.items())) for name, ports in used.items()}

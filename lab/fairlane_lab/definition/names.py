@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import get_args
 
+from fairlane_controller.program.port_program import AqmProgram
 from fairlane_hosts.programs import COUNTERS
 from fairlane_hosts.simulator import SIMULATOR_VARIANTS
 from fairlane_hosts.variants import VARIANTS
@@ -60,6 +61,7 @@ PARAMETERS: dict[str, Name] = {
             "delay_2_ms": "second group's delay",
             "buffer_packets": Name("buffer", kind=int),
             "buffer_share": "share of the buffer for each queue",
+            "qdisc": _TEXT,
             "queues": Name("queues that share the buffer", kind=int),
             "buffer_bdp": Name("buffer", "bandwidth-delay products"),
             "distribution": Name("distribution of the sizes", kind=str),
@@ -167,6 +169,7 @@ RUN_METRICS: dict[str, Name] = {
             "relative_throughput": "throughput, relative",
         }
     ),
+    **{each.name: Name(each.title, each.unit) for each in (AqmProgram.delay, AqmProgram.marks)},
     **{name: about for part in known_parts() for name, about in part.run_metrics.items()},
 }
 """One value a run. `metric[group]` is the same of one group of flows, for those in GROUP_METRICS."""
@@ -233,7 +236,7 @@ OTHER_COLUMNS: dict[str, type] = {
 """Columns of the tables that are no parameter and no metric, and no number with a fraction."""
 
 
-SWITCH_PARAMETERS = {"control", "program", "scheduler", "queues", "buffer_share"}.union(
+SWITCH_PARAMETERS = {"control", "program", "scheduler", "queues", "buffer_share", "qdisc"}.union(
     *(part.switch_parameters | part.control_model.model_fields.keys() for part in known_parts())
 )
 """What the switch does: a run's seed does not depend on it."""

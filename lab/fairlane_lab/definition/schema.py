@@ -104,6 +104,7 @@ class PortChanges(Strict):
     """Instead of `queue_packets`, where the scheduler is `calendar`."""
     buffer: Buffer | None = None
     """Instead of `queue_packets`: computed from the point."""
+    qdisc: fl_topology.Qdisc | None = None
     bottleneck: bool | None = None
 
 

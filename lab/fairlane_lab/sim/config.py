@@ -25,6 +25,7 @@ from fairlane_hosts.simulator import (
 from fairlane_switch.link_control import effects
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import Direction, LinkChange
+from fairlane_topology.qdisc import parse_qdisc
 from fairlane_topology.topology import PortKey, managed_ports
 
 from fairlane_lab.programs import Program, find_part, find_program
@@ -262,6 +263,8 @@ def resolve(scenario: Scenario, sample_period_ns: int, machine: Machine | None =
     for name, switch in topology.switches.items():
         if switch.runtime_json is not None:
             raise RunError(f"switch {name}: runtime_json is for Mininet only; the simulator sets switches up by itself")
+    if machine is None and topology.kernel_only:
+        raise RunError(topology.kernel_only)
     flows = [(flow, name) for flow in scenario.flows for name in names_of(flow)]
     if len(flows) > 2**16 - FROM_PORT:
         raise RunError(f"{len(flows)} connections; the simulator has source ports for {2**16 - FROM_PORT}")
@@ -319,6 +322,9 @@ def _in_ns(values: Mapping[str, Any]) -> dict[str, Any]:
 def _port(number: int, spec: fl_topology.PortSpec) -> dict[str, Any]:
     """A switch port, with what its traffic manager has other than by default."""
     given = spec.model_dump(include={*TRAFFIC_MANAGER}, exclude_defaults=True)
+    if spec.qdisc:
+        kind, options = parse_qdisc(spec.qdisc)
+        given["qdisc"] = {"kind": kind, "options": list(options)}
     return {"port": number, "rate_bps": spec.rate_bps or 0, "queue_packets": spec.queue_packets, **given}
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from fairlane_controller.program.port_program import AqmProgram
 from fairlane_hosts.programs import COUNTERS
 from fairlane_hosts.simulator import congestion_control
 from fairlane_hosts.variants import find_variant
@@ -85,7 +86,7 @@ def run_result(seen: Observed, sample_step: int) -> RunResult:
         after=seen.after.of_program,
         thresholds=world.thresholds,
     )
-    return make_result(
+    result = make_result(
         recording,
         part,
         transfers=_transfers(world),
@@ -97,6 +98,20 @@ def run_result(seen: Observed, sample_step: int) -> RunResult:
         cut_s=scenario.warmup_s,
         steady=steady,
     )
+    result.values |= _qdisc_values(world.config.managed, begin, seen.after)
+    return result
+
+
+def _qdisc_values(managed: Sequence[PortKey], begin: Snapshot, after: Snapshot) -> dict[str, float]:
+    """What queues of the kernel have counted at the managed ports, by the names that queue management in P4 has."""
+    rows = [(begin.ports[key], after.ports[key]) for key in managed if "qdisc" in after.ports[key]]
+
+    def grown(name: str) -> int:
+        return sum(last["qdisc"][name] - first["qdisc"][name] for first, last in rows)
+
+    if not (sent := grown("sent_packets")):
+        return {}
+    return {AqmProgram.marks.name: grown("marked_packets"), AqmProgram.delay.name: grown("waited_ns") / 1e9 / sent}
 
 
 def _values(column: bytes) -> Any:

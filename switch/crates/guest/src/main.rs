@@ -58,6 +58,12 @@ fn run() -> io::Result<()> {
                 .map_err(|error| io::Error::other(format!("host {}: {error}", host.name)))
         })
         .collect::<io::Result<Vec<Namespace>>>()?;
+    machine.enter()?;
+    for (index, line) in (plan.hosts.len()..).zip(&plan.lines) {
+        network::set_up_line(index, line).map_err(|error| {
+            io::Error::other(format!("port {}-p{}: {error}", line.switch, line.port))
+        })?;
+    }
     let traffic = Traffic::new(&plan, &namespaces)?;
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;

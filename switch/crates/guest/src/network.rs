@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 use std::mem::zeroed;
 use std::net::IpAddr;
-use uml::plan::{Host, Route};
+use uml::plan::{Host, Line, Route};
 
 /// A network namespace.
 pub struct Namespace(OwnedFd);
@@ -17,6 +17,7 @@ const RTM_NEWLINK: u16 = 16;
 const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
 const RTM_NEWNEIGH: u16 = 28;
+const RTM_NEWQDISC: u16 = 36;
 const IFA_LOCAL: u16 = 2;
 const IFA_F_NODAD: u8 = 2;
 const RTA_OIF: u16 = 4;
@@ -118,6 +119,24 @@ fn enable_ipv6(name: &str) -> io::Result<()> {
         std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/{key}"), value)?;
     }
     Ok(())
+}
+
+/// Gives the interface `eth<index>` of the present namespace its queue.
+pub fn set_up_line(index: usize, line: &Line) -> io::Result<()> {
+    const TC_H_ROOT: u32 = u32::MAX;
+    const TCA_KIND: u16 = 1;
+    const TCA_OPTIONS: u16 = 2;
+    let (name, qdisc) = (format!("eth{index}"), &line.qdisc);
+    // tcmsg: family, padding; index; handle, parent, info
+    Request::new(RTM_NEWQDISC, Request::CREATE, &[0; 4])
+        .number(index_of(&name)?)
+        .number(0)
+        .number(TC_H_ROOT)
+        .number(0)
+        .attribute(TCA_KIND, &[qdisc.kind.as_bytes(), &[0]].concat())
+        .attribute(TCA_OPTIONS, &qdisc.options)
+        .call(&format!("qdisc {}", qdisc.kind))?;
+    bring_up(&name)
 }
 
 /// A socket for ioctl, in the present namespace.

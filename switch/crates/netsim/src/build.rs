@@ -17,7 +17,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use traffic::derived_seed;
-use traffic::link::{Link, LinkOptions, LinkStreams};
+use traffic::link::{Link, LinkOptionError, LinkOptions, LinkStreams};
 use v1model::Pipeline;
 
 /// Frames on a wire for which there is room at first.
@@ -37,16 +37,22 @@ pub(crate) fn simulation(config: &Config) -> Result<Simulation, ConfigError> {
         regions[at.region].hosts.hosts.push(Host::new(host));
     }
     let real = machine::real_hosts(config);
+    let lines = machine::lines(config);
+    let mut line_uplinks = vec![0; lines.len()];
     let (mut links, mut borders) = (Vec::new(), Vec::new());
     for link in &config.links {
         let ends = [&link.a, &link.b].map(|end| sink(config, &partition, &real, end));
         let mut add = |direction: &str, settings: &LinkSettings, [from, to]: [usize; 2]| {
-            let streams = LinkStreams::new(config.seed, &format!("{}/{direction}", link.name));
-            let options = settings.applied_to(&LinkOptions::default());
-            let wire = options.and_then(|options| Link::new(options, streams, WIRE_FRAMES));
-            let wire = wire.map_err(|error| {
+            let fault = |error: LinkOptionError| {
                 ConfigError::new(format!("link \"{}\"", link.name), error.to_string())
-            })?;
+            };
+            let make = |options| {
+                let name = format!("{}/{direction}", link.name);
+                let streams = LinkStreams::new(config.seed, &name);
+                Link::new(options, streams, WIRE_FRAMES).map_err(fault)
+            };
+            let perfect = LinkOptions::default();
+            let wire = make(settings.applied_to(&perfect).map_err(fault)?)?;
             let ((from, outlet), (region, to)) = (ends[from], ends[to]);
             let fabric = &mut regions[region].fabric;
             let number = fabric.add_wire(wire, to);
@@ -62,7 +68,16 @@ pub(crate) fn simulation(config: &Config) -> Result<Simulation, ConfigError> {
                     borders.push(wire);
                 }
                 Sink::Switch { index, port } => {
-                    from.switches[index as usize].plug(port, Outlet::Wire(number));
+                    let switch = &config.switches[index as usize].name;
+                    let to = match lines.iter().position(|line| line.is_of(switch, port)) {
+                        Some(line) => {
+                            line_uplinks[line] = number;
+                            let to = Sink::Interface((real.len() + line) as u32);
+                            from.fabric.add_wire(make(perfect)?, to)
+                        }
+                        None => number,
+                    };
+                    from.switches[index as usize].plug(port, Outlet::Wire(to));
                 }
                 Sink::Host(host) => from.hosts.hosts[host as usize].uplink = number,
                 Sink::Interface(interface) => {
@@ -91,11 +106,16 @@ pub(crate) fn simulation(config: &Config) -> Result<Simulation, ConfigError> {
         }
         None => None,
     };
-    if let Some(settings) = config.machine.as_ref().filter(|_| !real.is_empty()) {
+    if let Some(settings) = config
+        .machine
+        .as_ref()
+        .filter(|_| !real.is_empty() || !lines.is_empty())
+    {
         let Region { fabric, hosts, .. } = &mut regions[0];
         let entity = fabric.add_actor(Actor::Machine);
-        let uplink = |host: usize| hosts.hosts[host].uplink;
-        let machine = RealHosts::start(config, settings, entity, fabric, uplink)?;
+        let of_hosts = real.iter().map(|host| hosts.hosts[*host].uplink);
+        let uplinks: Vec<u32> = of_hosts.chain(line_uplinks).collect();
+        let machine = RealHosts::start(config, settings, entity, fabric, &uplinks)?;
         fabric.calendar.set(entity, machine.next_event());
         regions[0].machine = Some(Box::new(machine));
     }

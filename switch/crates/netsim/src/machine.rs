@@ -11,11 +11,13 @@
 //!   far `until` reaches. It ends before a change of the links, a sample (what the guest has written is read then), and the end;
 //! - a frame of the machine's own passes the link of its host, and one to a host: the sum of their least delays is the `lookahead`.
 //!
+//! A port's queue can be the kernel's: the port passes its frames at once to an interface that is the line, by a wire without delay.
+//!
 //! What the machine sends enters the network at its instants, as one of its events (`sent`). A link without delay leaves no lookahead:
 //! the machine runs up to the next event of the network, and its turn ends with the instant of its first frame.
 
 use crate::calendar::EntityId;
-use crate::config::{App, Config, FlowConfig, HostConfig, MachineConfig};
+use crate::config::{App, Config, FlowConfig, HostConfig, MachineConfig, PortSettings, SwitchConfig};
 use crate::error::ConfigError;
 use crate::host::Host;
 use crate::results::Transfer;
@@ -25,11 +27,13 @@ use fabric::{Actor, Fabric, FrameId, Sink};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::time::Duration;
-use uml::plan::{self, Plan};
-use uml::{Machine, MachineError, Options};
+use uml::plan::{self, Line, Plan};
+use uml::{LineCounts, Machine, MachineError, Options};
 
 /// So long, by its own clock, the machine has to boot and set its hosts up.
 const BOOT_NS: Nanos = 5_000_000_000;
+/// Nobody sends to a line.
+const LINE_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 /// Files in the machine's folder.
 const PLAN: &str = "plan.json";
 const FIRST_PROGRAM: &str = "init";
@@ -42,6 +46,21 @@ pub(crate) fn real_hosts(config: &Config) -> Vec<usize> {
     real.map(|(index, _)| index).collect()
 }
 
+/// The ports whose queue is the kernel's, in the order of the machine's interfaces, behind those of the hosts.
+pub(crate) fn lines(config: &Config) -> Vec<Line> {
+    let switches = config.switches.iter();
+    let ports = switches.flat_map(|switch| switch.ports.iter().map(move |port| (switch, port)));
+    let line = |(switch, port): (&SwitchConfig, &PortSettings)| {
+        Some(Line {
+            switch: switch.name.clone(),
+            port: port.port,
+            rate_bps: port.options.rate_bps.unwrap_or_default(),
+            qdisc: port.qdisc.clone()?,
+        })
+    };
+    ports.filter_map(line).collect()
+}
+
 /// Whether a flow, by its place in the configuration, is between real hosts.
 fn is_real(config: &Config, place: usize) -> bool {
     let from = &config.flows[place].from;
@@ -49,9 +68,9 @@ fn is_real(config: &Config, place: usize) -> bool {
     host.is_some_and(|host| host.linux.is_some())
 }
 
-/// A host's interface: the host, and the wires that it sends into and receives from.
+/// An interface: its host, unless it is the line of a port, and the wires that it sends into and receives from.
 struct Interface {
-    host: usize,
+    host: Option<usize>,
     uplink: u32,
     downlink: u32,
 }
@@ -60,6 +79,8 @@ pub(crate) struct RealHosts {
     machine: Machine,
     entity: EntityId,
     interfaces: Vec<Interface>,
+    /// Those that are the last of them.
+    lines: Vec<Line>,
     /// Entities that end a turn: changes and samples.
     limits: Vec<EntityId>,
     /// What the machine has sent at instants that the network has not reached: instant, interface.
@@ -81,12 +102,13 @@ impl RealHosts {
         settings: &MachineConfig,
         entity: EntityId,
         fabric: &Fabric,
-        uplink: impl Fn(usize) -> u32,
+        uplinks: &[u32],
     ) -> Result<RealHosts, ConfigError> {
         let hosts = real_hosts(config);
         let fault = |error: &dyn std::fmt::Display| ConfigError::new("machine", error.to_string());
         let folder = settings.folder.clone();
         let mut plan = plan_of(config, settings, &hosts);
+        let lines = plan.lines.clone();
         copy_programs(&mut plan, &folder)?;
         let plan = serde_json::to_vec(&plan).map_err(|e| fault(&e))?;
         std::fs::write(folder.join(PLAN), plan).map_err(|e| fault(&e))?;
@@ -97,10 +119,11 @@ impl RealHosts {
             );
             ConfigError::new("machine.guest", message)
         })?;
+        let macs = hosts.iter().map(|host| config.hosts[*host].mac.0);
         let options = Options {
             kernel: settings.kernel.clone(),
             folder: folder.clone(),
-            macs: hosts.iter().map(|host| config.hosts[*host].mac.0).collect(),
+            macs: macs.chain(lines.iter().map(|_| LINE_MAC)).collect(),
             memory_mb: settings.memory_mb,
             seed: traffic::derived_seed(config.seed, "machine"),
             cpu: settings.cpu,
@@ -108,15 +131,19 @@ impl RealHosts {
             patience: Duration::from_secs(settings.patience_s),
         };
         let mut machine = Machine::start(&options).map_err(|e| fault(&e))?;
+        for (number, line) in (hosts.len()..).zip(&lines) {
+            let set = machine.set_rate(number, line.rate_bps);
+            set.map_err(|e| fault(&e))?;
+        }
         machine.boot(BOOT_NS).map_err(|e| fault(&e))?;
         let ends_at = |number: usize| {
             let to =
                 |wire: &fabric::Wire| matches!(wire.to, Sink::Interface(i) if i as usize == number);
             fabric.wires.iter().position(to)
         };
-        let interface = |(number, &host): (usize, &usize)| Interface {
-            host,
-            uplink: uplink(host),
+        let interface = |(number, &uplink): (usize, &u32)| Interface {
+            host: hosts.get(number).copied(),
+            uplink,
             downlink: ends_at(number).unwrap_or_default() as u32,
         };
         let actors = (0..).zip(&fabric.actors);
@@ -124,7 +151,8 @@ impl RealHosts {
         let real = RealHosts {
             machine,
             entity,
-            interfaces: hosts.iter().enumerate().map(interface).collect(),
+            interfaces: uplinks.iter().enumerate().map(interface).collect(),
+            lines,
             limits: limits.map(|(entity, _)| entity).collect(),
             sent: VecDeque::new(),
             given_until: 0,
@@ -168,7 +196,9 @@ impl RealHosts {
         while let Some(&(at, interface, frame)) = self.sent.front().filter(|(at, ..)| *at <= now) {
             self.sent.pop_front();
             let interface = &self.interfaces[interface];
-            nodes[interface.host].counts.tx_packets += 1;
+            if let Some(host) = interface.host {
+                nodes[host].counts.tx_packets += 1;
+            }
             fabric.transmit(at, interface.uplink, frame);
         }
         let next = self.next_event();
@@ -230,9 +260,11 @@ impl RealHosts {
 
     /// A frame has left the wire to an interface; `reschedule` follows.
     pub(crate) fn deliver(&mut self, now: Nanos, interface: u32, frame: &[u8], nodes: &mut [Host]) {
-        let counts = &mut nodes[self.interfaces[interface as usize].host].counts;
-        counts.rx_packets += 1;
-        counts.accepted_packets += 1;
+        if let Some(host) = self.interfaces[interface as usize].host {
+            let counts = &mut nodes[host].counts;
+            counts.rx_packets += 1;
+            counts.accepted_packets += 1;
+        }
         if now < self.given_until && self.given > 0 {
             self.given -= 1;
             return;
@@ -243,6 +275,29 @@ impl RealHosts {
         let now = now + BOOT_NS;
         let done = self.machine.deliver(now, interface as usize, frame);
         self.look(done);
+    }
+
+    /// The interface of a port whose queue is the kernel's.
+    fn interface_of(&self, switch: &str, port: u32) -> Option<usize> {
+        let mut lines = self.lines.iter();
+        let line = lines.position(|line| line.is_of(switch, port))?;
+        Some(self.interfaces.len() - self.lines.len() + line)
+    }
+
+    /// What the queue of a port has counted; None: it is not the kernel's.
+    pub(crate) fn line(&self, switch: &str, port: u32) -> Option<LineCounts> {
+        let interface = self.interface_of(switch, port)?;
+        self.machine.line(interface).ok()
+    }
+
+    /// The line of a port has this rate from the next frame on; false: its queue is not the kernel's.
+    pub(crate) fn set_rate(&mut self, switch: &str, port: u32, rate_bps: u64) -> bool {
+        let Some(interface) = self.interface_of(switch, port) else {
+            return false;
+        };
+        let done = self.machine.set_rate(interface, rate_bps.max(1));
+        self.look(done);
+        true
     }
 
     /// So far the machine has run.
@@ -365,6 +420,7 @@ fn plan_of(config: &Config, settings: &MachineConfig, hosts: &[usize]) -> Plan {
         sample_ns: settings.sample_ns,
         seed: config.seed,
         hosts: hosts.iter().map(host).collect(),
+        lines: lines(config),
         flows: flows
             .filter(|(place, _)| is_real(config, *place))
             .map(flow)

@@ -5,6 +5,7 @@ use device::{DropReason, Nanos};
 use fabric::Switch;
 use serde::Serialize;
 use traffic::link::LinkStats;
+use uml::LineCounts;
 
 /// Counts of a flow, over all its connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -79,6 +80,9 @@ pub struct PortReport {
     pub waiting_packets: u64,
     pub waiting_bytes: u64,
     pub waiting_cells: u64,
+    /// Where its queue is the kernel's: what that has counted; the counts of packets sent, dropped and waiting are its.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub qdisc: Option<LineCounts>,
 }
 
 /// Counts of one direction of a link.
@@ -207,6 +211,15 @@ impl PortReport {
             waiting_packets: waiting.packets,
             waiting_bytes: waiting.bytes,
             waiting_cells: waiting.cells,
+            qdisc: None,
         })
+    }
+
+    /// Puts in what the kernel's queue has counted.
+    pub(crate) fn show(&mut self, line: LineCounts) {
+        (self.tx_packets, self.tx_bytes) = (line.sent_packets, line.sent_bytes);
+        self.waiting_packets = line.waiting_packets;
+        self.drops.queue_full += line.dropped_packets;
+        self.qdisc = Some(line);
     }
 }

@@ -154,12 +154,14 @@ impl Sampler {
             match *source {
                 Source::Port { switch, port } => {
                     let switch = &regions[switch.region].switches[switch.index];
-                    push(
-                        switch
-                            .device
-                            .port_usage(port)
-                            .map_or(0, |usage| usage.packets),
-                    );
+                    let machine = regions[0].machine.as_ref();
+                    if let Some(line) = machine.and_then(|m| m.line(&switch.name, port)) {
+                        push(line.waiting_packets);
+                        push(line.sent_bytes);
+                        continue;
+                    }
+                    let waiting = switch.device.port_usage(port);
+                    push(waiting.map_or(0, |usage| usage.packets));
                     push(switch.device.port_stats(port).map_or(0, |s| s.tx_bytes));
                 }
                 Source::Register {

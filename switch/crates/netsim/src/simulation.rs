@@ -300,6 +300,11 @@ impl Simulation {
         change: &PortChange,
     ) -> Result<(), RequestError> {
         let now = self.now;
+        if let (Some(rate_bps), Some(machine)) = (change.rate_bps, &mut self.regions[0].machine) {
+            if machine.set_rate(switch, port, rate_bps) {
+                return Ok(());
+            }
+        }
         let device = self.port_of(switch, port)?;
         let config = device.port(port).copied().unwrap_or_default();
         device
@@ -456,7 +461,14 @@ impl Simulation {
 
     /// Counts of all switch ports but the CPU port.
     pub fn ports(&self) -> Vec<PortReport> {
-        self.each_switch().flat_map(PortReport::all_of).collect()
+        let mut ports: Vec<_> = self.each_switch().flat_map(PortReport::all_of).collect();
+        for port in &mut ports {
+            let machine = self.regions[0].machine.as_ref();
+            if let Some(line) = machine.and_then(|m| m.line(&port.switch, port.port)) {
+                port.show(line);
+            }
+        }
+        ports
     }
 
     /// Counts of all switches.

@@ -4,7 +4,8 @@
 //!
 //! ```text
 //!  header: lookahead u64, where each log begins u32 ×2, length of a log u32, bytes in them u32 ×2, bytes of what arrives that
-//!          the machine has seen and taken u32 ×2, number of interfaces u32, their Ethernet addresses 8 bytes each
+//!          the machine has seen and taken u32 ×2, number of interfaces u32, of each: Ethernet address 8 bytes, rate of its line u64 (0: it has
+//!          none), and `LineCounts` u64 ×6
 //!  frame:  { instant u64, interface u32, length u32, bytes … } …, each at a multiple of 8
 //! ```
 
@@ -12,6 +13,7 @@ use crate::error::MachineError;
 use crate::memory::Memory;
 use crate::Nanos;
 use rustix::fd::AsFd;
+use serde::Serialize;
 use std::collections::VecDeque;
 
 /// Of each log. What does not fit waits for the next turn; its pages are there when they are used.
@@ -28,13 +30,21 @@ mod field {
     pub(super) const IN_SEEN: usize = 28;
     pub(super) const IN_TAKEN: usize = 32;
     pub(super) const INTERFACES: usize = 36;
-    pub(super) const ADDRESSES: usize = 40;
-    pub(super) const ADDRESS_BYTES: usize = 8;
+    pub(super) const OF_INTERFACES: usize = 40;
+    pub(super) const INTERFACE_BYTES: usize = 64;
+    // Of an interface.
+    pub(super) const RATE: usize = 8;
+    pub(super) const COUNTS: usize = 16;
 }
 const FRAME_HEADER_BYTES: usize = 16;
 
+/// Where the header has what belongs to an interface.
+fn of_interface(interface: usize) -> usize {
+    field::OF_INTERFACES + interface * field::INTERFACE_BYTES
+}
+
 fn log_start(interfaces: usize) -> usize {
-    (field::ADDRESSES + interfaces * field::ADDRESS_BYTES).next_multiple_of(64)
+    of_interface(interfaces).next_multiple_of(64)
 }
 
 /// So much memory the frames of so many interfaces take.
@@ -47,6 +57,18 @@ struct Frame {
     at: Nanos,
     interface: u32,
     bytes: Vec<u8>,
+}
+
+/// What the queue at a line holds and has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LineCounts {
+    pub waiting_packets: u64,
+    pub dropped_packets: u64,
+    pub sent_packets: u64,
+    pub sent_bytes: u64,
+    /// Of those that were sent and are on the line: whose ECN field it has changed, and how long they waited, together.
+    pub marked_packets: u64,
+    pub waited_ns: Nanos,
 }
 
 /// Both logs. The machine touches them in its turn only.
@@ -85,10 +107,29 @@ impl Frames {
         frames.set(field::LOG_BYTES, LOG_BYTES)?;
         frames.set(field::INTERFACES, interfaces)?;
         for (index, address) in addresses.iter().enumerate() {
-            let at = field::ADDRESSES + index * field::ADDRESS_BYTES;
-            frames.memory.write(start + at, address)?;
+            frames.memory.write(start + of_interface(index), address)?;
         }
         Ok(frames)
+    }
+
+    /// See `Machine::set_rate`.
+    pub(crate) fn set_rate(&self, interface: usize, rate_bps: u64) -> Result<(), MachineError> {
+        let at = self.start + of_interface(interface) + field::RATE;
+        self.memory.publish(at, &rate_bps.to_le_bytes())
+    }
+
+    /// See `Machine::line`.
+    pub(crate) fn line(&self, interface: usize) -> Result<LineCounts, MachineError> {
+        let at = self.start + of_interface(interface) + field::COUNTS;
+        let count = |number: usize| self.memory.u64(at + 8 * number);
+        Ok(LineCounts {
+            waiting_packets: count(0)?,
+            dropped_packets: count(1)?,
+            sent_packets: count(2)?,
+            sent_bytes: count(3)?,
+            marked_packets: count(4)?,
+            waited_ns: count(5)?,
+        })
     }
 
     fn set(&self, field: usize, value: usize) -> Result<(), MachineError> {

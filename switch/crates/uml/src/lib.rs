@@ -28,6 +28,7 @@ mod memory;
 pub mod plan;
 
 pub use error::MachineError;
+pub use frames::LineCounts;
 pub use machine::{interrupt_waits, Machine, Options};
 
 /// Nanoseconds of virtual time.

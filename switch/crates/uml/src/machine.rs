@@ -15,7 +15,7 @@
 
 use crate::calendar::{Asked, Calendar, CLIENTS_END};
 use crate::error::{system, MachineError};
-use crate::frames::{self, Frames};
+use crate::frames::{self, Frames, LineCounts};
 use crate::Nanos;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::fd::OwnedFd;
@@ -168,6 +168,23 @@ impl Machine {
         }
         let wants = self.calendar.wants()?;
         Ok(wants.into_iter().chain(self.frames.first()?).min())
+    }
+
+    /// From now on the interface is a line of this rate (at least 1 bit/s) behind a queue, as the kernel's qdisc has it: what is delivered
+    /// there is sent there.
+    ///
+    /// # Errors
+    /// [`MachineError`].
+    pub fn set_rate(&self, interface: usize, rate_bps: u64) -> Result<(), MachineError> {
+        self.frames.set_rate(interface, rate_bps)
+    }
+
+    /// What the queue of a line has counted until the end of the last turn.
+    ///
+    /// # Errors
+    /// [`MachineError`].
+    pub fn line(&self, interface: usize) -> Result<LineCounts, MachineError> {
+        self.frames.line(interface)
     }
 
     /// How the kernel ended, when it has.

@@ -34,8 +34,9 @@ pub struct Plan {
     pub sample_ns: Option<u64>,
     /// Of all chance of the applications.
     pub seed: u64,
-    /// In the order of the interfaces.
+    /// In the order of the interfaces; then come the lines.
     pub hosts: Vec<Host>,
+    pub lines: Vec<Line>,
     pub flows: Vec<Flow>,
 }
 
@@ -50,6 +51,32 @@ pub struct Host {
     /// Name and value, in the order in which they are set.
     pub sysctls: Vec<(String, String)>,
     pub routes: Vec<Route>,
+}
+
+/// An interface that is the line of a switch's port.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Line {
+    pub switch: String,
+    pub port: u32,
+    pub rate_bps: u64,
+    pub qdisc: Qdisc,
+}
+
+impl Line {
+    /// Whether it is that of this port.
+    pub fn is_of(&self, switch: &str, port: u32) -> bool {
+        self.switch == switch && self.port == port
+    }
+}
+
+/// A queueing discipline of the kernel's (tc(8)).
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Qdisc {
+    pub kind: String,
+    /// TCA_OPTIONS of rtnetlink(7).
+    pub options: Vec<u8>,
 }
 
 /// What the kernel takes from the route to a peer (ip-route(8)); null: its default.

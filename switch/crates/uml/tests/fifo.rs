@@ -187,6 +187,7 @@ fn plan(senders: &[&str], seconds: u64) -> Plan {
         sample_ns: Some(1_000_000_000),
         seed: 1,
         hosts: (0..=last).map(host).collect(),
+        lines: Vec::new(),
         flows: senders.iter().enumerate().map(flow).collect(),
     }
 }

@@ -3,6 +3,7 @@
 
 use super::{App, Change, Config, Distribution, End, LinkConfig, LinuxFlow, Sample};
 use crate::error::{listed, ConfigError};
+use crate::machine;
 use device::{PortChange, PortConfig};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -74,6 +75,11 @@ impl Config {
                     .to_device()
                     .check(port)
                     .map_err(|error| ConfigError::new(&here, error.message))?;
+                let rate_bps = settings.options.rate_bps.unwrap_or_default();
+                if settings.qdisc.is_some() && (self.machine.is_none() || rate_bps == 0) {
+                    let message = "needs a machine (`machine`) and the port's rate_bps";
+                    return Err(ConfigError::new(format!("{here}.qdisc"), message));
+                }
                 if ports.insert(port, None).is_some() {
                     return Err(twice(format!("{here}.port"), &port.to_string()));
                 }
@@ -292,6 +298,13 @@ impl Config {
                     queue_packets: change.queue_packets,
                     ..PortChange::default()
                 };
+                let mut lines = machine::lines(self).into_iter();
+                if lines.any(|line| line.is_of(switch, port))
+                    && (change.queue_packets.is_some() || change.spike_ns.is_some())
+                {
+                    let with = "port whose queue is the kernel's; it has: rate_bps";
+                    return refused("queue_packets or spike_ns", with);
+                }
                 if change.rate_bps.is_none()
                     && change.queue_packets.is_none()
                     && change.spike_ns.is_none()

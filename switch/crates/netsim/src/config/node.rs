@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
+use uml::plan::Qdisc;
 
 /// A compiled P4 program.
 #[derive(Clone, Debug, Deserialize)]
@@ -38,6 +39,8 @@ fn default_cpu_port() -> Option<u32> {
 #[derive(Clone, Debug)]
 pub struct PortSettings {
     pub port: u32,
+    /// The kernel's, which takes the place of the port's queues, at the port's rate; null: the port has queues of its own.
+    pub qdisc: Option<Qdisc>,
     pub options: PortChange,
 }
 
@@ -46,8 +49,10 @@ impl<'de> Deserialize<'de> for PortSettings {
         let mut object = Map::<String, Value>::deserialize(reader)?;
         let port = object.shift_remove("port");
         let port = port.ok_or_else(|| D::Error::missing_field("port"))?;
+        let qdisc = object.shift_remove("qdisc").unwrap_or_default();
         Ok(PortSettings {
             port: u32::deserialize(port).map_err(|e| apps::within("port", e))?,
+            qdisc: Option::deserialize(qdisc).map_err(|e| apps::within("qdisc", e))?,
             options: apps::settings_of(object)?,
         })
     }
@@ -56,7 +61,14 @@ impl<'de> Deserialize<'de> for PortSettings {
 impl PortSettings {
     /// The same in the device's terms.
     pub fn to_device(&self) -> PortConfig {
-        self.options.applied_to(&PortConfig::default())
+        let config = self.options.applied_to(&PortConfig::default());
+        match self.qdisc {
+            Some(_) => PortConfig {
+                rate_bps: 0,
+                ..config
+            },
+            None => config,
+        }
     }
 }
 

@@ -106,10 +106,11 @@ fn real_hosts_share_the_bottleneck_and_twice_alike() {
 }
 
 /// A machine that runs ahead of the network gets and sends every frame at the instant at which it would if it could not: steps of
-/// 50 us end its turns. Delays of one link are drawn, those of another change, frames are lost, held and lost again.
+/// 50 us end its turns. Delays of one link are drawn, those of another change, frames are lost, held and lost again. So do queues of
+/// Linux at the bottleneck, whose rate changes.
 #[test]
 fn the_machine_s_lookahead_changes_nothing() {
-    let outcome = |step: u64| {
+    let outcome = |step: u64, qdisc: Value| {
         let flows = json!([
             real_flow("fl_reno", "h1", "h3"),
             real_flow("fl_vegas", "h2", "h4")
@@ -125,7 +126,9 @@ fn the_machine_s_lookahead_changes_nothing() {
             config["links"][link]["a_to_b"] = settings.clone();
             config["links"][link]["b_to_a"] = settings;
         }
+        config["switches"][0]["ports"][2]["qdisc"] = qdisc;
         config["changes"] = json!([
+            {"at_ns": 3 * SECOND / 2, "switch": "s1", "port": 3, "rate_bps": 1_800_000},
             {"at_ns": SECOND, "link": "h1-s1", "set": {"delay_ns": 10_000}},
             {"at_ns": 2 * SECOND, "link": "h3-s2", "spike_ns": 40_000_000},
             {"at_ns": 3 * SECOND, "link": "h2-s1", "outage_ns": 20_000_000}]);
@@ -142,10 +145,12 @@ fn the_machine_s_lookahead_changes_nothing() {
         assert!(sent > 1000, "{sent}");
         Some((wrote, sim.links(), sim.ports(), sim.hosts(), series))
     };
-    let Some(ahead) = outcome(SECOND) else {
-        return;
-    };
-    assert!(outcome(50_000) == Some(ahead));
+    for qdisc in [Value::Null, json!({"kind": "fq_codel", "options": []})] {
+        let Some(ahead) = outcome(SECOND, qdisc.clone()) else {
+            return;
+        };
+        assert!(outcome(50_000, qdisc) == Some(ahead));
+    }
 }
 
 /// Linux over IPv6, beside Linux over IPv4 and datagrams: hosts without a flow are silent, and twice the same bytes.
@@ -213,7 +218,7 @@ fn fault(change: impl FnOnce(&mut Value)) -> Option<ConfigError> {
 #[test]
 fn faults_of_a_machine_are_named() {
     type Change = fn(&mut Value);
-    let cases: [(&str, Change, &str); 4] = [
+    let cases: [(&str, Change, &str); 6] = [
         (
             "no machine",
             |c| c["machine"] = Value::Null,
@@ -233,6 +238,16 @@ fn faults_of_a_machine_are_named() {
             "a sysctl",
             |c| c["hosts"][0]["linux"]["sysctls"] = json!([["net.ipv4.tcp_nonsense", "1"]]),
             "net.ipv4.tcp_nonsense",
+        ),
+        (
+            "a qdisc",
+            |c| c["switches"][0]["ports"][2]["qdisc"] = json!({"kind": "htp", "options": []}),
+            "port s1-p3: qdisc htp",
+        ),
+        (
+            "a qdisc without a rate",
+            |c| c["switches"][0]["ports"][0]["qdisc"] = json!({"kind": "codel", "options": []}),
+            "switches[0].ports[0].qdisc: needs a machine (`machine`) and the port's rate_bps",
         ),
     ];
     for (name, change, text) in cases {
