@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from plotnine.exceptions import PlotnineWarning
 
 from fairlane_lab.definition.judging import Bars, Cdf, Heat, Lines, Plot, Series
-from fairlane_lab.definition.names import LIMIT_SERIES, TRANSFER_METRICS
+from fairlane_lab.definition.names import LIMIT_SERIES, TRANSFER_METRICS, Name
 from fairlane_lab.programs import known_parts
 from fairlane_lab.report import labels
 from fairlane_lab.report.run_folder import Point, RunFolder, open_run, ordered
@@ -255,14 +255,14 @@ def _measured(
     return _scaled(data, labels.rate_names({metric: float(largest.get(metric, 0.0)) for metric in metrics}))
 
 
-def _scaled(data: pd.DataFrame, names: Mapping[str, labels.Name]) -> pd.DataFrame:
+def _scaled(data: pd.DataFrame, names: Mapping[str, Name]) -> pd.DataFrame:
     """Values and their ends in the units of their metrics' names, which are `quantity` without the group."""
     told = {
         each: labels.axis_label(name).replace(f", {labels.split_metric(each)[1]} (", " (")
         for each, name in names.items()
     }
-    ends = data[ENDS].mul(data["metric"].map({metric: name.scale for metric, name in names.items()}), axis=0)
-    return data.assign(quantity=data["metric"].map(told), **ends)
+    scale = data["metric"].map({metric: name.scale for metric, name in names.items()})
+    return data.assign(quantity=data["metric"].map(told), scale=scale, **data[ENDS].mul(scale, axis=0))
 
 
 def _at(point: Point, x: str) -> Any:
@@ -295,15 +295,15 @@ def _whiskers(data: pd.DataFrame) -> list[str]:
 def _bars(plot: Bars, runs: Sequence[RunFolder]) -> p9.ggplot:
     metrics = [plot.metric]
     if plot.by == "group":
-        there = ordered(metric for run in runs for point in run.points for metric in point.metrics)
-        metrics = [metric for metric in there if metric.startswith(f"{plot.metric}[")]
+        there = {metric for run in runs for point in run.points for metric in point.metrics}
+        named = ordered(f"{plot.metric}[{group}]" for run in runs for group in run.groups)
+        others = sorted(metric for metric in there.difference(named) if metric.startswith(f"{plot.metric}["))
+        metrics = [metric for metric in [*named, *others] if metric in there]
     data = _measured(plot, runs, None if plot.by == "group" else plot.by, metrics)
     quantity = data["quantity"].iloc[0]
     if plot.metric.endswith("_bps") and data["rate"].nunique(dropna=False) > 1:
-        name = labels.rate_name(labels.name_of(plot.metric), 0)
-        unit = 1e-6 if "Mbit/s" in quantity else 1e-3
-        data[ENDS] = data[ENDS].mul(100 / unit / data["rate"], axis=0)
-        quantity = f"{name.label} (% of the link's rate)"
+        data[ENDS] = data[ENDS].mul(100 / (data["scale"] * data["rate"]), axis=0)
+        quantity = f"{labels.name_of(plot.metric).label} (% of the link's rate)"
     xs, names, runtimes = (ordered(data[column]) for column in ("x", "label", "runtime"))
     width = 0.8 / (len(names) * len(runtimes))
     slot = data["label"].map(names.index) * len(runtimes) + data["runtime"].map(runtimes.index)
@@ -311,7 +311,8 @@ def _bars(plot: Bars, runs: Sequence[RunFolder]) -> p9.ggplot:
     data = _in_order(data)
     bars = data[data["source"].isna()]
     texts = [labels.value_label(plot.x, x) for x in xs]
-    tilted = p9.element_text(rotation=40, ha="right") if sum(map(len, texts)) > 45 else p9.element_text()
+    room = 90 / min(2, data["panel"].nunique())
+    tilted = p9.element_text(rotation=40, ha="right") if sum(map(len, texts)) > room else p9.element_text()
     return _chart(
         bars,
         p9.aes("at", "y"),
