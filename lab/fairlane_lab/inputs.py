@@ -149,19 +149,6 @@ def digest_once(each: Input) -> str:
     return each.digest
 
 
-def stamp(inputs: Iterable[Input]) -> list[tuple[int, int, int] | None]:
-    """What changes when a file does that runs read: scenarios hold the experiment and its topologies."""
-    return [_stat(file) for each in inputs if each.kind not in ("experiment", "topology") for file in each.files]
-
-
-def _stat(file: Path) -> tuple[int, int, int] | None:
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
-
-
 @cache
 def _program_files(name: str) -> tuple[Path, ...]:
     """Python and P4 of a program's folder, and what was compiled."""

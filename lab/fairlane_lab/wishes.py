@@ -70,21 +70,14 @@ def wishes(scenario: Scenario) -> Wishes:
     def want(kind: str, a: str, b: str, flow: str, value: Any) -> None:
         first, other = owner.setdefault((kind, a, b), (flow, value))
         if other != value:
-            where = f"{a} to {b}" if b else a
-            raise RunError(
-                f"flows {first} and {flow} want different settings ({kind}) of {where}; give one another host"
-            )
+            text = f"flows {first} and {flow} want different settings ({kind}) of {f'{a} to {b}' if b else a}"
+            raise RunError(f"{text}; give one another host")
 
     for flow in tcp_flows:
         variant, tcp = find_variant(flow.variant), tcp_of(scenario, flow)
         _check_clock(flow, tcp)
-        extra: dict[str, int] = {}
-        if tcp.timestamps:
-            extra["tcp_timestamps"] = 1
-        if tcp.sack is not None:
-            extra["tcp_sack"] = int(tcp.sack)
-        if tcp.ecn:
-            extra["tcp_ecn"] = 1
+        asked = {"tcp_timestamps": tcp.timestamps or None, "tcp_sack": tcp.sack, "tcp_ecn": tcp.ecn or None}
+        extra = {name: int(on) for name, on in asked.items() if on is not None}
         want("sysctls", flow.sender, "", flow.name, {**variant.sysctls, **extra})
         hosts.setdefault(flow.sender, HostWish(variant, extra))
         if tcp.ipv6 and any(not PROGRAMS[name].ipv6 for name in (*variant.programs, *receiver_programs(variant))):

@@ -78,11 +78,9 @@ def test_the_base_seed_decides() -> None:
 
 def test_what_is_fixed_says_why() -> None:
     draws = draws_of(definition('draws.fixed = "one run is the proof"').document)
-    assert draws.why_nothing == "one run is the proof"
     assert draws.text() == "Not drawn: starts, delays, rates, buffers, because one run is the proof."
     some = Draws.model_validate({"rate": 0, "fixed": "the line is a clock"})
     assert some.text() == "Drawn at random for each run: starts within 0.1 s, delays ± 5 %, buffers ± 1 packet. Not drawn: rates, because the line is a clock."  # fmt: skip
-    assert not some.why_nothing
     alike = runs('draws.fixed = "one run is the proof"')
     assert len({json.dumps(each.topology, sort_keys=True) for each in next(iter(alike.values()))}) == 1
 

@@ -117,7 +117,7 @@ def test_bars_show_shares_of_links_of_different_speed_and_the_papers_marks(table
     assert bars["at"].nunique() == len(bars), "no bar covers another"
     said = texts_of(draw(plot, table1, "T"))
     assert {"T", "goodput (% of the link's rate)", "reno", "vegas", "sim", "Mininet", "512k-5ms"} <= set(said)
-    assert "ranges: lowest to highest run; diamonds: paper" in said
+    assert {"ranges: lowest to highest run", "paper"} <= set(said)
     paper = points_of(draw(plot, table1))
     assert len(paper) == 16
     assert min(abs(y - 457_160 / 512_000 * 100) for _, y in paper) < 0.01
@@ -134,7 +134,7 @@ def test_lines_have_a_band_a_line_for_each_value_of_by_and_the_paper(table2: lis
     assert (lines.groupby(["panel", "label"], observed=True).size() == 20).all()
     said = texts_of(draw(plot, table2[:1]))
     assert {"512k-5ms", "1.5M-2ms", "2M-2ms", "5M-2ms", "Qthresh (packets)"} <= set(said)
-    assert any("diamonds: paper" in text for text in said)
+    assert "paper" in said
 
 
 def test_groups_of_one_metric_share_a_panel_and_each_case_has_its_own(table2: list[RunFolder]) -> None:
@@ -270,7 +270,7 @@ def test_a_parameter_that_a_plot_does_not_name_gets_panels(tmp_path: Path) -> No
     assert panels_of(plot, [run]) == ["buffer 20", "buffer 100"]
     for buffer in (20, 100):
         points = [point for point in run.points if point.params["buffer_packets"] == buffer]
-        values = [point.metrics[f"goodput_bps[{flow}]"].value / 1e6 for point in points for flow in ("reno", "vegas")]
+        values = [point.metrics[f"goodput_bps[{flow}]"].value / 1e3 for point in points for flow in ("reno", "vegas")]
         assert sorted(bars["y"][bars["panel"] == f"buffer {buffer}"]) == pytest.approx(sorted(values))
     lines = Lines(kind="lines", name="l", title="L", x="buffer_packets", y="fairness")
     assert panels_of(lines, [run]) == ["drop-tail", "Qthresh"]
@@ -320,13 +320,12 @@ def test_a_heat_map_has_a_field_for_each_value_of_its_panel(table2: list[RunFold
 
 
 def test_thinning_keeps_ends_and_extremes() -> None:
-    times = np.linspace(0, 100, 20_000)
-    values = np.zeros_like(times)
-    values[7_777] = 9.0
-    kept_times, kept = thin(times, values)
-    assert len(kept_times) <= MAX_POINTS + 2
-    assert kept.max() == 9.0
-    assert (kept_times[0], kept_times[-1]) == (0, 100)
+    line = pd.DataFrame({"x": np.linspace(0, 100, 20_000), "y": 0.0})
+    line.loc[7_777, "y"] = 9.0
+    kept = thin(line)
+    assert len(kept) <= MAX_POINTS + 2
+    assert kept["y"].max() == 9.0
+    assert list(kept["x"].iloc[[0, -1]]) == [0, 100]
 
 
 def test_colours_are_fixed_for_known_names_and_never_twice() -> None:

@@ -60,7 +60,7 @@ def _state(state: str) -> str:
 
 
 def _verdict_line(verdict: Verdict) -> str:
-    """`met        Vegas gets 6 to 17 %… · 2M-2ms: 7.5 % (7.1 to 7.9, n = 20)`; of an undecided one also what would decide it."""
+    """`met        Vegas gets 6 to 17 %… · 2M-2ms: 7.5 % (7.1 to 7.9, n = 20)`."""
     from fairlane_lab.report.judged import Judged
 
     bound, points = Judged("", "", "", verdict, None), verdict.points
@@ -69,8 +69,7 @@ def _verdict_line(verdict: Verdict) -> str:
     if bound.value and bound.runs > 1:
         value += f" ({', '.join(filter(None, (bound.interval, f'n = {bound.runs}')))})"
     if bound.value and bound.state in ("undecided", "too few by design"):
-        side, needed = "within" if verdict.within else "outside", verdict.runs_needed
-        value += f" ({side}; {'no number of' if needed is None else f'about {needed}'} runs decide it)"
+        value += " (within)" if verdict.within else " (outside)"
     return f"{_state(bound.state)} {bound.text}{f' · {where}' if where else ''}: {value}"
 
 

@@ -31,8 +31,6 @@ from fairlane_lab.definition.names import (
     RUNTIMES,
     SERIES_METRICS,
     TRANSFER_METRICS,
-    Name,
-    find_name,
 )
 from fairlane_lab.definition.strict import (
     Between,
@@ -66,11 +64,6 @@ class Metric:
     def __str__(self) -> str:
         return f"{self.name}[{self.group}]" if self.group else self.name
 
-    @property
-    def about(self) -> Name:
-        """Label, unit and scale of its values."""
-        return find_name(self.name) or Name(self.name)
-
 
 def parse_metric(text: str) -> tuple[Metric, Metric | None]:
     """The metric, and the metric or parameter that it is divided by. Raises ValueError with what is allowed."""
@@ -79,12 +72,6 @@ def parse_metric(text: str) -> tuple[Metric, Metric | None]:
         raise ValueError(f"got {text!r}; one division at most")
     divisors = [Metric(other) if other in PARAMETERS else _single(other) for other in others]
     return _single(first), divisors[0] if divisors else None
-
-
-def range_of(text: str) -> tuple[float, float]:
-    """The least and the most that a metric, or a quotient of two, can be."""
-    metric, divisor = parse_metric(text) if text not in PARAMETERS else (Metric(text), None)
-    return (metric.about.least, metric.about.most) if divisor is None else (0.0, math.inf)
 
 
 def _single(text: str) -> Metric:

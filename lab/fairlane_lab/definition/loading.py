@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -27,7 +27,7 @@ from fairlane_lab.definition.expansion import Selection, overrides, resolve_poin
 from fairlane_lab.definition.extend import Source, experiment_names, parse_source, read_source, shown
 from fairlane_lab.definition.judging import ClaimBound, bounds_of, numbers_of
 from fairlane_lab.definition.names import PARAMETERS, SET_BY_THE_LAB, part_of
-from fairlane_lab.definition.points import make_points, point_problems, twice_problems
+from fairlane_lab.definition.points import Point, make_points, point_problems, twice_problems
 from fairlane_lab.definition.schema import Experiment
 from fairlane_lab.definition.strict import Known, matches
 from fairlane_lab.paths import CLAIMS, EXPERIMENTS
@@ -63,7 +63,7 @@ def problems_of(definition: Definition) -> list[Problem]:
                 values.setdefault(name, []).append(value)
     if problems:
         return list(dict.fromkeys(problems))
-    return [*_layers(definition), *_unknown_names(definition, Known(values, list(groups)))]
+    return [*_layers(definition, points), *_unknown_names(definition, Known(values, list(groups)))]
 
 
 def _name_problem(name: str) -> str:
@@ -72,9 +72,8 @@ def _name_problem(name: str) -> str:
     return "" if name in PARAMETERS else unknown("parameter", name, [n for n in PARAMETERS if n not in SET_BY_THE_LAB])
 
 
-def _layers(definition: Definition) -> Iterator[Problem]:
+def _layers(definition: Definition, points: Sequence[Point]) -> Iterator[Problem]:
     experiment = definition.experiment
-    points = [with_drawn(definition, point) for point in make_points(experiment)]
     for section in ("sim", "kernel", "mininet", "quick"):
         if not any(matches(getattr(experiment, section).only, point.params) for point in points):
             yield Problem(place((section, "only")), "leaves no point")

@@ -30,7 +30,7 @@ _WHOLE, _TEXT = Name("", kind=int), Name("", kind=str)
 
 
 def _share(label: str, head: str = "") -> Name:
-    return Name(label, "%", 100, head=head, most=1)
+    return Name(label, "%", 100, head=head)
 
 
 def _complete(names: Mapping[str, Name | str]) -> dict[str, Name]:
@@ -122,10 +122,10 @@ RUN_METRICS: dict[str, Name] = {
             "goodput_bps": "goodput",
             "utilisation": _share("utilisation", "util."),
             "fairness": _share("fairness (min/max)"),
-            "jain": Name("Jain index", most=1),
-            "jain_100ms": Name("Jain index over 0.1 s, mean", most=1),
-            "jain_1s": Name("Jain index over 1 s, mean", most=1),
-            "jain_10s": Name("Jain index over 10 s, mean", most=1),
+            "jain": Name("Jain index"),
+            "jain_100ms": Name("Jain index over 0.1 s, mean"),
+            "jain_1s": Name("Jain index over 1 s, mean"),
+            "jain_10s": Name("Jain index over 10 s, mean"),
             "fair_after_s": Name(
                 "from a change to a second that is shared fairly (Jain index 0.95)", head="fair after"
             ),

@@ -201,11 +201,6 @@ class Draws(Strict):
             raise ValueError("fixed: everything is drawn; allowed: beside what is 0, or alone")
         return self
 
-    @property
-    def why_nothing(self) -> str:
-        """Why nothing is drawn; empty where something is."""
-        return "" if any(getattr(self, name) for name in AMOUNTS) else self.fixed
-
     def text(self) -> str:
         """For a page of results."""
         amounts = [

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -44,9 +43,6 @@ class Name:
     kind: type[float] | type[int] | type[str] | type[bool] = float
     head: str = ""
     """Short, for the head of a table's column; empty: the label."""
-    least: float = 0.0
-    most: float = math.inf
-    """What its values can be."""
 
 
 LOOK_PERIOD_S = 1.0

@@ -31,14 +31,14 @@ class RankPart(LabPart):
         {"program", "priority_queues", "queue_limit", "window", "sample", "burst"}
     )
     run_metrics: ClassVar[Mapping[str, Name]] = {
-        "inversion_share": Name("left before a smaller rank", "%", 100, most=1),
-        "refused_share": Name("refused", "%", 100, most=1),
-        "wrong_drops": Name("drops that a PIFO would not make", "%", 100, most=1),
+        "inversion_share": Name("left before a smaller rank", "%", 100),
+        "refused_share": Name("refused", "%", 100),
+        "wrong_drops": Name("drops that a PIFO would not make", "%", 100),
         "lowest_refused": Name("lowest rank refused", kind=int),
     }
     object_metrics: ClassVar[Mapping[str, Name]] = {
-        "rank_inversions": Name("inversions", "%", 100, most=1),
-        "rank_drops": Name("dropped", "%", 100, most=1),
+        "rank_inversions": Name("inversions", "%", 100),
+        "rank_drops": Name("dropped", "%", 100),
     }
 
     def derived_values(self, before: Ports, after: Ports) -> dict[str, float]:

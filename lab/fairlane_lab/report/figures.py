@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -15,16 +15,14 @@ from typing import Any
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import plotnine as p9
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter
 from plotnine.exceptions import PlotnineWarning
 
 from fairlane_lab.definition.judging import Bars, Cdf, Heat, Lines, Plot, Series
-from fairlane_lab.definition.names import LIMIT_SERIES, RUNTIMES, TRANSFER_METRICS, Name
+from fairlane_lab.definition.names import LIMIT_SERIES, TRANSFER_METRICS, Name
 from fairlane_lab.programs import known_parts
 from fairlane_lab.report import labels
 from fairlane_lab.report.run_folder import Point, RunFolder, open_run, ordered
@@ -34,24 +32,15 @@ mpl.use("Agg")
 INK, MUTED, PALE, FRAME = "#1c1e22", "#6a7079", "#aeb4bd", "#d55e00"
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#b8528f", "#e69f00", "#56b4e9", "#5b5f68", "#8a5a2b")
 """Okabe and Ito's colours (2008), purple darkened, yellow left out (it does not show on white), grey and brown added."""
-FIXED = {
-    "vegas": 0,
-    "reno": 1,
-    "newreno": 1,
-    "drop_tail": 6,
-    "drop-tail": 6,
-    "vegas-linux": 5,
-    "reno-linux": 4,
-    "web": 3,
-    "interactive": 4,
-    **{value: colour for part in known_parts() for value, colour in part.colours.items()},
+FIXED = {"vegas": 0, "reno": 1, "newreno": 1, "drop-tail": 6, "vegas-linux": 5, "reno-linux": 4, "web": 3} | {
+    value: colour for part in known_parts() for value, colour in part.colours.items()
 }
 """Values that look the same in all pictures of all experiments: index into PALETTE."""
-DASHES = {"sim": "solid", "kernel": "dotted", "mininet": "dashed"}
-SHADES = {"sim": 1.0, "kernel": 0.65, "mininet": 0.35}
+DASHES = {"sim": "solid", "kernel": "dotted", "Mininet": "dashed"}
+SHADES = {"sim": 1.0, "kernel": 0.65, "Mininet": 0.35}
 """Lines and bars of the runtimes."""
-SHAPES = "os^vPXh<>"
-PAPER_SHAPES = {"D": "diamonds", "*": "stars", "p": "pentagons", "d": "thin diamonds", "8": "octagons"}
+SHAPES = "D*pd8"
+"""Of the numbers of each paper."""
 
 PNG_DPI = 150
 Y_LETTERS = 34
@@ -64,7 +53,6 @@ MAX_POINTS = 1200
 """Of a line over time, and of a distribution."""
 MAX_LINES = 8
 """More flows than this are drawn as groups: their mean, and a band from the lowest to the highest."""
-Floats = npt.NDArray[np.float64]
 IN_FORCE = " in force"
 """Ends the label of a limit over the queues that it limits."""
 ENDS = ["y", "lo", "hi"]
@@ -121,20 +109,20 @@ def draw_ratios(rows: Iterable[tuple[str, str, str, str, float, float]]) -> Figu
 
     `rows`: experiment, point, metric, runtime, the paper's value, the measured one.
     """
-    columns = ["experiment", "point", "metric", "label", "paper", "measured"]
+    columns = ["experiment", "point", "metric", "runtime", "paper", "measured"]
     data = pd.DataFrame(rows, columns=columns).query("paper > 0 and measured > 0")
-    data = data.assign(panel="", runtime="", ratio=data["measured"] / data["paper"])
-    data = _in_order(data.sort_values("label", key=lambda each: each.map(RUNTIMES.index), kind="stable"), "label")
-    data["label"] = data["label"].cat.rename_categories(lambda each: labels.value_label("runtime", each))
-    data = _in_order(data.sort_index(), "experiment", "panel", "runtime")
-    names = list(data["experiment"].cat.categories)
+    shown = [labels.value_label("runtime", each) for each in data["runtime"]]
+    data = data.assign(panel="", runtime="", label=shown, y=1.0, ratio=data["measured"] / data["paper"])
+    data = _in_order(data.sort_values("label", key=lambda each: each.map([*DASHES].index), kind="stable"))
+    names = sorted(set(data["experiment"]), reverse=True)
     return _chart(
         data,
-        p9.aes("ratio", "experiment", color="label", fill="label", shape="label"),
+        p9.aes("ratio", "experiment", color="label"),
+        ("measured / paper", "", ()),
         p9.geom_vline(xintercept=1, color=PALE),
         p9.geom_jitter(width=0, height=0.25, random_state=1, size=1.4, alpha=0.7),
-        p9.scale_y_discrete(limits=names[::-1]),
-        *_layout(data.assign(y=1.0), "measured / paper", "", [], 0.26 * len(names) + 0.6, own=False),
+        p9.scale_y_discrete(limits=names),
+        row_in=0.26 * len(names) + 0.6,
     ).draw()
 
 
@@ -144,11 +132,9 @@ def colours(values: Iterable[str]) -> dict[str, str]:
     if len(names) > len(PALETTE):
         shades = mpl.colormaps["viridis"]
         return {name: to_hex(shades(0.95 * place / (len(names) - 1))) for place, name in enumerate(names)}
-    chosen: dict[str, str] = {}
-    for name in names:
-        if name in FIXED and PALETTE[FIXED[name]] not in chosen.values():
-            chosen[name] = PALETTE[FIXED[name]]
-    free = (colour for colour in PALETTE if colour not in chosen.values())
+    fixed = {PALETTE[FIXED[name]]: name for name in reversed(names) if name in FIXED}
+    free = (colour for colour in PALETTE if colour not in fixed)
+    chosen = {name: colour for colour, name in fixed.items()}
     return {name: chosen.get(name) or next(free) for name in names}
 
 
@@ -158,33 +144,38 @@ def _need_own_scales(data: pd.DataFrame) -> bool:
     return bool(tops.max() > OWN_SCALE * tops.min())
 
 
-def _layout(
-    data: pd.DataFrame, x: str, y: str, notes: Iterable[str], row_in: float, columns: int = 2, own: bool | None = None
-) -> list[Any]:
-    """What all pictures share: panels, the marks of labels and runtimes, names of axes, a line of notes.
+def _chart(
+    data: pd.DataFrame,
+    marks: p9.aes,
+    about: tuple[str, str, Iterable[str]],
+    *layers: Any,
+    row_in: float = 2.7,
+    columns: int = 2,
+    own: bool = False,
+) -> p9.ggplot:
+    """A picture: its data in order, what all pictures share (panels, the marks of labels and runtimes, a line of notes), and its layers.
 
-    `own`: whether each panel has a y axis of its own; None: where on one axis some would be flat.
+    `about`: names of both axes, and notes. `own`: whether each panel has a y axis of its own.
     """
     panels, names, runtimes = (list(data[column].cat.categories) for column in ("panel", "label", "runtime"))
     columns = min(columns, len(panels))
-    own = _need_own_scales(data) if own is None else own
+    x, y, notes = about
     limits = [name for name in names if name.endswith(IN_FORCE)]
     chosen = colours(name for name in names if name not in limits) | dict.fromkeys(limits, INK)
     of_labels: Any
     of_runtimes: Any
     of_labels, of_runtimes = ("legend" if len(found) > 1 else None for found in (names, runtimes))
-    # A runtime alone looks like sim.
-    looks = {labels.value_label("runtime", each): each if len(runtimes) > 1 else "sim" for each in RUNTIMES}
-    return [
-        p9.facet_wrap("panel", ncol=columns, scales="free_y" if own else "fixed"),
-        p9.scale_color_manual(chosen, guide=of_labels),
-        p9.scale_fill_manual(chosen, guide=of_labels),
-        p9.scale_shape_manual(dict(zip(names, SHAPES * len(names), strict=False)), guide=of_labels),
-        p9.scale_linetype_manual({text: DASHES[look] for text, look in looks.items()}, guide=of_runtimes),
-        p9.scale_alpha_manual({text: SHADES[look] for text, look in looks.items()}, guide=of_runtimes),
-        p9.labs(x=x, y=fill(f"{y}, own scales" if own and y else y, Y_LETTERS), caption="; ".join(notes) or None),
-        p9.theme_minimal(base_size=10),
-        p9.theme(
+    dashes, shades = (each if len(runtimes) > 1 else dict.fromkeys(each, each["sim"]) for each in (DASHES, SHADES))
+    return (
+        p9.ggplot(data, marks)
+        + p9.facet_wrap("panel", ncol=columns, scales="free_y" if own else "fixed")
+        + p9.scale_color_manual(chosen, guide=of_labels)
+        + p9.scale_fill_manual(chosen, guide=of_labels)
+        + p9.scale_linetype_manual(dashes, guide=of_runtimes)
+        + p9.scale_alpha_manual(shades, guide=of_runtimes)
+        + p9.labs(x=x, y=fill(f"{y}, own scales" if own and y else y, Y_LETTERS), caption="; ".join(notes) or None)
+        + p9.theme_minimal(base_size=10)
+        + p9.theme(
             figure_size=(WIDTH_IN, -(-len(panels) // columns) * row_in + 0.6),
             text=p9.element_text(color=INK),
             legend_position="top",
@@ -193,8 +184,9 @@ def _layout(
             strip_text=p9.element_text(weight="bold", ha="left") if any(panels) else p9.element_blank(),
             plot_title=p9.element_text(weight="bold", ha="left"),
             plot_caption=p9.element_text(color=MUTED),
-        ),
-    ]
+        )
+        + list(layers)
+    )
 
 
 # ---- which points share a panel
@@ -229,42 +221,48 @@ class _Panels:
         return ", ".join(labels.setting_label(name, point.params.get(name)) for name in self.names)
 
 
-def _in_order(data: pd.DataFrame, *columns: str) -> pd.DataFrame:
-    """The rows with categories in the order in which they first come, as panels and legend show them."""
-    return data.assign(**{name: pd.Categorical(data[name], ordered(data[name])) for name in columns})
+def _in_order(data: pd.DataFrame) -> pd.DataFrame:
+    """The rows with categories in the order in which they first came, as panels and legend show them."""
+    return data.assign(
+        **{name: pd.Categorical(data[name], ordered(data[name])) for name in ("panel", "label", "runtime")}
+    )
 
 
 # ---- bars, lines and fields: metrics of points
 
 
 def _measured(
-    plot: Bars | Lines | Heat,
-    runs: Sequence[RunFolder],
-    panels: _Panels,
-    metrics_of: Callable[[RunFolder, Point], Iterable[tuple[str, str]]],
+    plot: Bars | Lines | Heat, runs: Sequence[RunFolder], by: str | None, metrics: Sequence[str]
 ) -> pd.DataFrame:
-    """A row for each metric of a point, with its spread, and one for each value that a paper has for it, with its `source`."""
+    """A row for each metric of a point, with its spread, and one for each value that a paper has for it, with its `source`; in the units of `quantity`."""
+    panels = _Panels(runs, plot, (plot.x, by, *([plot.y] if isinstance(plot, Heat) else ())), plot.panel)
     rows: list[dict[str, Any]] = []
     for run in runs:
-        for point in run.select(plot.where):
-            for label, metric in metrics_of(run, point):
-                where = {"panel": panels.title(point), "metric": metric, "label": label, "x": _at(point, plot.x)}
-                where |= {"runtime": labels.value_label("runtime", run.runtime), "rate": point.params.get("rate_bps")}
-                if spread := point.get(metric):
-                    ends = {"y": spread.value, "lo": spread.lo, "hi": spread.hi, "is_range": spread.is_range}
-                    rows.append({**where, **ends, "source": None})
-                paper = run.paper_values(point, metric).items() if getattr(plot, "paper", True) else ()
-                rows += [{**where, "y": value, "source": source or "paper"} for source, value in paper]
+        for point, metric in itertools.product(run.select(plot.where), metrics):
+            group = labels.split_metric(metric)[1]
+            label = labels.value_label(by, point.params.get(by)) if by else group or labels.name_of(metric).label
+            where = {"panel": panels.title(point), "metric": metric, "label": label, "x": _at(point, plot.x)}
+            where |= {"runtime": labels.value_label("runtime", run.runtime), "rate": point.params.get("rate_bps")}
+            if spread := point.get(metric):
+                ends = {"y": spread.value, "lo": spread.lo, "hi": spread.hi, "is_range": spread.is_range}
+                rows.append({**where, **ends, "source": None})
+            paper = run.paper_values(point, metric).items() if getattr(plot, "paper", True) else ()
+            rows += [{**where, "y": value, "source": source or "paper"} for source, value in paper]
     data = pd.DataFrame(rows)
     if data.empty or data["source"].notna().all():
         raise NothingToDrawError("no point of the run matches this plot")
-    return _in_order(data, "panel", "label", "runtime")
+    largest = data[data["source"].isna()].groupby("metric")["y"].max()
+    return _scaled(data, labels.rate_names({metric: float(largest.get(metric, 0.0)) for metric in metrics}))
 
 
 def _scaled(data: pd.DataFrame, names: Mapping[str, Name]) -> pd.DataFrame:
-    """Values and their ends in the units of their metrics' names."""
-    scales = data["metric"].map({metric: name.scale for metric, name in names.items()})
-    return data.assign(**data[ENDS].mul(scales, axis=0))
+    """Values and their ends in the units of their metrics' names, which are `quantity` without the group."""
+    told = {
+        each: labels.axis_label(name).replace(f", {labels.split_metric(each)[1]} (", " (")
+        for each, name in names.items()
+    }
+    scale = data["metric"].map({metric: name.scale for metric, name in names.items()})
+    return data.assign(quantity=data["metric"].map(told), scale=scale, **data[ENDS].mul(scale, axis=0))
 
 
 def _at(point: Point, x: str) -> Any:
@@ -273,29 +271,18 @@ def _at(point: Point, x: str) -> Any:
     return measured.value * labels.name_of(x).scale if measured else point.params.get(x)
 
 
-def _paper(data: pd.DataFrame, filled: p9.aes | None = None) -> tuple[list[Any], list[str]]:
-    """Marks for the numbers of each paper, and what they are."""
-    style: dict[str, Any] = {"color": INK, "size": 2, "show_legend": False} | ({} if filled else {"fill": "white"})
-    shapes = dict(zip(ordered(data["source"].dropna()), [*PAPER_SHAPES] * len(data), strict=False))
-    marks = [
-        p9.geom_point(filled or p9.aes(), data[data["source"] == source], shape=shape, **style)
-        for source, shape in shapes.items()
-    ]
-    return marks, [f"{PAPER_SHAPES[shape]}: {source}" for source, shape in shapes.items()]
-
-
-def _chart(data: pd.DataFrame, marks: p9.aes, *layers: Any) -> p9.ggplot:
-    return p9.ggplot(data, marks) + list(layers)
+def _paper(data: pd.DataFrame, **filled: Any) -> list[Any]:
+    """Marks for the numbers of each paper."""
+    rows = data[data["source"].notna()]
+    shapes = dict(zip(ordered(rows["source"]), SHAPES * len(rows), strict=False))
+    style = {"color": INK, "size": 2} | ({} if filled else {"fill": "white"})
+    return [p9.geom_point(p9.aes(shape="source", **filled), rows, **style), p9.scale_shape_manual(shapes)] * bool(
+        shapes
+    )
 
 
 def _axis_of(parameter: str) -> str:
     return "" if parameter == "case" else labels.axis_label(labels.name_of(parameter))
-
-
-def _plain(values: Sequence[Any]) -> list[str]:
-    """Numbers of a logarithmic axis as people write them: 0.1, 1, 10, 100 k."""
-    large = EngFormatter()
-    return [large(value) if value >= 1e5 else f"{value:g}" for value in values]
 
 
 def _whiskers(data: pd.DataFrame) -> list[str]:
@@ -306,145 +293,104 @@ def _whiskers(data: pd.DataFrame) -> list[str]:
 
 
 def _bars(plot: Bars, runs: Sequence[RunFolder]) -> p9.ggplot:
-    panels = _Panels(runs, plot, (plot.x, plot.by), plot.panel)
-
-    def metrics_of(run: RunFolder, point: Point) -> list[tuple[str, str]]:
-        if plot.by != "group":
-            return [(labels.value_label(plot.by, point.params.get(plot.by)), plot.metric)]
-        there = [labels.split_metric(metric) for metric in point.metrics]
-        groups = [group for metric, group in there if group and metric == plot.metric]
-        groups.sort(key=lambda group: run.groups.index(group) if group in run.groups else len(groups))
-        return [(group, f"{plot.metric}[{group}]") for group in groups]
-
-    data = _measured(plot, runs, panels, metrics_of)
-    name = labels.name_of(plot.metric)
-    is_share = plot.metric.endswith("_bps") and data["rate"].nunique(dropna=False) > 1
-    data[ENDS] = data[ENDS].mul(100 / data["rate"] if is_share else name.scale, axis=0)
-    xs, runtimes = ordered(data["x"]), list(data["runtime"].cat.categories)
-    width = 0.8 / (len(data["label"].cat.categories) * len(runtimes))
-    slot = data["label"].cat.codes * len(runtimes) + data["runtime"].cat.codes
+    metrics = [plot.metric]
+    if plot.by == "group":
+        there = {metric for run in runs for point in run.points for metric in point.metrics}
+        named = ordered(f"{plot.metric}[{group}]" for run in runs for group in run.groups)
+        others = sorted(metric for metric in there.difference(named) if metric.startswith(f"{plot.metric}["))
+        metrics = [metric for metric in [*named, *others] if metric in there]
+    data = _measured(plot, runs, None if plot.by == "group" else plot.by, metrics)
+    quantity = data["quantity"].iloc[0]
+    if plot.metric.endswith("_bps") and data["rate"].nunique(dropna=False) > 1:
+        data[ENDS] = data[ENDS].mul(100 / (data["scale"] * data["rate"]), axis=0)
+        quantity = f"{labels.name_of(plot.metric).label} (% of the link's rate)"
+    xs, names, runtimes = (ordered(data[column]) for column in ("x", "label", "runtime"))
+    width = 0.8 / (len(names) * len(runtimes))
+    slot = data["label"].map(names.index) * len(runtimes) + data["runtime"].map(runtimes.index)
     data["at"] = data["x"].map(xs.index) - 0.4 + width * (slot + 0.5)
+    data = _in_order(data)
     bars = data[data["source"].isna()]
-    marks, notes = _paper(data)
     texts = [labels.value_label(plot.x, x) for x in xs]
-    columns = min(2, len(data["panel"].cat.categories))
-    tilted = p9.theme(axis_text_x=p9.element_text(rotation=40, ha="right"))
+    room = 90 / min(2, data["panel"].nunique())
+    tilted = p9.element_text(rotation=40, ha="right") if sum(map(len, texts)) > room else p9.element_text()
     return _chart(
         bars,
         p9.aes("at", "y"),
+        (_axis_of(plot.x), quantity, _whiskers(bars)),
         p9.geom_col(p9.aes(fill="label", alpha="runtime"), width=width * 0.9),
         p9.geom_errorbar(p9.aes(ymin="lo", ymax="hi"), bars[bars["hi"] > bars["lo"]], width=width * 0.5, color=INK),
-        *marks,
+        *_paper(data),
         p9.scale_x_continuous(breaks=range(len(xs)), labels=texts),
-        *_layout(
-            data,
-            _axis_of(plot.x),
-            f"{name.label} (% of the link's rate)" if is_share else labels.axis_label(name),
-            [*_whiskers(bars), *notes],
-            3.3 if columns == 1 else 2.7,
-        ),
-        p9.theme(panel_grid_major_x=p9.element_blank()),
-        *([tilted] if sum(map(len, texts)) > 90 / columns else []),
+        p9.theme(panel_grid_major_x=p9.element_blank(), axis_text_x=tilted),
+        own=_need_own_scales(bars),
     )
 
 
 def _lines(plot: Lines, runs: Sequence[RunFolder]) -> p9.ggplot:
-    panels = _Panels(runs, plot, (plot.x, plot.by), plot.panel)
     metrics = [plot.y] if isinstance(plot.y, str) else list(plot.y)
-    bases = {labels.split_metric(metric)[0] for metric in metrics}
-
-    def metrics_of(_run: RunFolder, point: Point) -> list[tuple[str, str]]:
-        if plot.by is not None:
-            return [(labels.value_label(plot.by, point.params.get(plot.by)), metric) for metric in metrics]
-        return [(labels.split_metric(each)[1] or labels.name_of(each).label, each) for each in metrics]
-
-    data = _measured(plot, runs, panels, metrics_of)
-    largest = data[data["source"].isna()].groupby("metric")["y"].max()
-    names = labels.rate_names({metric: float(largest.get(metric, 0.0)) for metric in metrics})
-    # Metrics of one unit share a panel where nothing else tells lines apart.
-    quantities = {
-        metric: labels.axis_label(replace(name, label=labels.name_of(labels.split_metric(metric)[0]).label))
-        if plot.by or len(bases) == 1 or not name.unit
-        else name.unit
-        for metric, name in names.items()
-    }
-    data = _scaled(data, names)
-    shown = ordered(quantities[metric] for metric in metrics)
+    data = _measured(plot, runs, plot.by, metrics)
+    shown = ordered(data["quantity"])
     if len(shown) > 1:
-        data["panel"] = (data["panel"].astype(str) + "\n" + data["metric"].map(quantities)).str.strip()
-        data = _in_order(data, "panel")
-    is_number = data["x"].map(labels.is_number)
+        data["panel"] = (data["panel"] + "\n" + data["quantity"]).str.strip()
+    data, is_number = _in_order(data), data["x"].map(labels.is_number)
     words, data = data[~is_number & data["source"].isna()], data[is_number].astype({"x": float})
     measured = data[data["source"].isna()]
-    marks, notes = _paper(data, p9.aes(fill="label"))
-    notes += [f"level lines: {labels.setting_label(plot.x, word)}" for word in ordered(words["x"])]
-    percent = data["metric"].isin([metric for metric, name in names.items() if name.unit == "%"])
-    near_all = percent & (data.groupby("panel", observed=True)["y"].transform("min") > 90)
+    notes = [
+        *(_whiskers(measured) if plot.band else ()),
+        *(f"level lines: {labels.setting_label(plot.x, each)}" for each in ordered(words["x"])),
+    ]
+    near_all = data["quantity"].str.endswith(("%)", " %")) & (
+        data.groupby("panel", observed=True)["y"].transform("min") > 90
+    )
     return _chart(
         measured,
         p9.aes("x", "y", group="label.astype(str) + runtime.astype(str)"),
+        (_axis_of(plot.x), shown[0] if len(shown) == 1 else "", notes),
         p9.geom_ribbon(p9.aes(ymin="lo", ymax="hi", fill="label"), measured if plot.band else measured[:0], alpha=0.16),
         p9.geom_line(p9.aes(color="label", linetype="runtime"), size=0.8),
-        p9.geom_point(p9.aes(color="label", fill="label", shape="label"), size=1.6),
+        p9.geom_point(p9.aes(color="label"), size=1.6),
         p9.geom_hline(p9.aes(yintercept="y", color="label"), words, linetype="dotted"),
-        *marks,
-        *([p9.scale_y_log10(labels=_plain)] if plot.log_y else [p9.geom_blank(data=data[~near_all].assign(y=0))]),
-        *([p9.scale_x_log10(labels=_plain)] if plot.log_x else []),
-        *_layout(
-            data,
-            _axis_of(plot.x),
-            shown[0] if len(shown) == 1 else "",
-            [*(_whiskers(measured) if plot.band else []), *notes],
-            3.4 if len(data["panel"].cat.categories) == 1 else 2.35,
-            1 if len(data["panel"].cat.categories) == len(shown) else len(shown) if 2 <= len(shown) <= 3 else 2,
-            own=True if len(shown) > 1 else None,
-        ),
+        *_paper(data, fill="label"),
+        *([p9.scale_y_log10()] if plot.log_y else [p9.geom_blank(data=data[~near_all].assign(y=0))]),
+        *([p9.scale_x_log10()] if plot.log_x else []),
+        row_in=2.35,
+        columns=max(1, len(shown) % 4) if len(shown) > 1 and data["panel"].nunique() > len(shown) else 2,
+        own=len(shown) > 1 or _need_own_scales(measured),
     )
 
 
 def _heat(plot: Heat, runs: Sequence[RunFolder]) -> p9.ggplot:
-    panels = _Panels(runs, plot, (plot.x, plot.y), plot.panel)
-    data = _measured(
-        plot, runs, panels, lambda _run, p: [(labels.value_label(plot.y, p.params.get(plot.y)), plot.metric)]
-    )
-    name = labels.name_of(plot.metric)
-    data["y"] *= name.scale
-    if data["x"].map(labels.is_number).all():
-        data = data.sort_values("x", kind="stable")
+    data = _measured(plot, runs, plot.y, [plot.metric])
+    xs = ordered(data["x"])
+    columns = [labels.value_label(plot.x, x) for x in (sorted(xs) if all(map(labels.is_number, xs)) else xs)]
     data["x"] = [labels.value_label(plot.x, x) for x in data["x"]]
-    data = _in_order(data, "x")
-    columns = len(data["x"].cat.categories)
     if len(runs) > 1:
         data["panel"] = [", ".join(filter(None, each)) for each in zip(data["panel"], data["runtime"], strict=True)]
-        data = _in_order(data, "panel")
-    cells, framed = data[data["source"].isna()], data[data["source"].notna()]
-    middle = (cells["y"].min() + cells["y"].max()) / 2
+    data = _in_order(data)
+    cells = data[data["source"].isna()]
+    framed = data[data["source"].notna()]
+    middle, rows = (cells["y"].min() + cells["y"].max()) / 2, ordered(data["label"])
     cells = cells.assign(
         text=[f"{y:.0f}" if abs(y) >= 9.95 else labels.number(y, 2) for y in cells["y"]],
         # Never black or white itself, which a dark page would turn round.
         ink=np.where(cells["y"] < middle, "#fdfdfd", "#111111"),
     )
-    rows = cells["label"].cat.categories
+    notes = [cells["quantity"].iloc[0], *["framed: the paper gives a value"] * bool(len(framed))]
     return _chart(
         cells,
         p9.aes("x", "label"),
+        (_axis_of(plot.x), _axis_of(plot.y), notes),
         p9.geom_tile(p9.aes(fill="y")),
         p9.geom_text(p9.aes(label="text", color="ink"), size=8),
         p9.geom_tile(data=framed, fill="none", color=FRAME, size=0.9, width=0.9, height=0.9),
-        p9.scale_y_discrete(limits=list(rows)[::-1]),
-        *_layout(
-            cells,
-            _axis_of(plot.x),
-            _axis_of(plot.y),
-            [labels.axis_label(name), *(["framed: the paper gives a value"] if len(framed) else [])],
-            0.36 * len(rows) + 0.75,
-            2 if columns <= 10 else 1,
-            own=False,
-        ),
+        p9.scale_x_discrete(limits=columns),
+        p9.scale_y_discrete(limits=rows[::-1]),
         p9.scale_color_identity(),
         # Even in lightness for the colour-blind (Nuñez, Anderton, Renslow 2018).
         p9.scale_fill_cmap("cividis", guide=None),
         p9.theme(panel_grid=p9.element_blank()),
+        row_in=0.36 * len(rows) + 0.75,
+        columns=2 if len(columns) <= 10 else 1,
     )
 
 
@@ -458,37 +404,39 @@ def _series(plot: Series, runs: Sequence[RunFolder]) -> p9.ggplot:
     if not parts:
         raise NothingToDrawError("the run has no series for this plot")
     data = pd.concat(parts)
-    names = {each: labels.series_name(each) for each in metrics}
-    names = {each: labels.rate_name(name, data["y"][data["metric"] == each].max()) for each, name in names.items()}
+    names = {
+        each: labels.rate_name(labels.series_name(each), data["y"][data["metric"] == each].max()) for each in metrics
+    }
     data = _scaled(data, names)
-    quantities = data["metric"].map({metric: labels.axis_label(name) for metric, name in names.items()})
     if len(metrics) > 1:
-        data["row"] = (data["row"] + "\n" + quantities) if data["row"].nunique() > 1 else quantities
-    data = _in_order(data.assign(panel=data["row"]), "panel", "label", "runtime")
-    rows, columns = (len(data[name].cat.categories) for name in ("panel", "runtime"))
+        data["panel"] = (data["panel"] + "\n" if data["panel"].nunique() > 1 else "") + data["quantity"]
+    data = _in_order(data)
+    rows, columns = (data[name].nunique() for name in ("panel", "runtime"))
     stepped, several_flows = data["metric"].isin(_STEPPED), data["hi"] > data["lo"]
-    own, row_in = len(metrics) > 1 or _need_own_scales(data), 3.2 if rows == 1 else 1.75 if rows > 3 else 2.1
-    from_s, to_s, warmup_s = plot.from_s or 0.0, plot.to_s or np.inf, runs[0].warmup_s or 0.0
+    own = len(metrics) > 1 or _need_own_scales(data)
+    from_s, to_s = plot.from_s or 0.0, plot.to_s or np.inf
+    warmup_s = min(max(from_s, runs[0].warmup_s or 0.0), to_s)
     changes = [at_s for each in runs[0].definition.changes if labels.is_number(at_s := each.get("at_s"))]
     changes = [at_s for at_s in changes if from_s <= at_s <= to_s]
-    warmup = [p9.annotate("rect", xmin=from_s, xmax=warmup_s, ymin=0, ymax=np.inf, fill=PALE, alpha=0.25)]
-    warmup = warmup if warmup_s > from_s and plot.to_s is None else []
-    notes = ["grey: warm-up, not counted"] * bool(warmup) + ["dotted: the network changes"] * bool(changes)
+    notes = ["grey: warm-up, not counted"] * (warmup_s > from_s) + ["dotted: the network changes"] * bool(changes)
     notes += ["bands: lowest to highest flow of a group"] * bool(several_flows.any())
     notes += ["empty: not measured there"] * (len(data[["panel", "runtime"]].drop_duplicates()) < rows * columns)
     return _chart(
         data,
         p9.aes("x", "y", color="label"),
-        *warmup,
+        ("time (s)", data["quantity"].iloc[0] if len(metrics) == 1 else "", notes),
+        p9.annotate("rect", xmin=from_s, xmax=warmup_s, ymin=0, ymax=np.inf, fill=PALE, alpha=0.25),
         *[p9.geom_vline(xintercept=at_s, color=MUTED, linetype="dotted") for at_s in changes],
         p9.geom_ribbon(p9.aes(ymin="lo", ymax="hi", fill="label"), data[several_flows], alpha=0.15, color="none"),
         p9.geom_step(data=data[stepped], size=0.5),
         p9.geom_line(data=data[~stepped], size=0.5),
         p9.expand_limits(y=0),
-        *_layout(data, "time (s)", quantities.iloc[0] if len(metrics) == 1 else "", notes, row_in, 1, own),
         p9.facet_grid(
             "panel" if rows > 1 else None, "runtime" if columns > 1 else None, scales="free_y" if own else "fixed"
         ),
+        row_in=3.2 if rows == 1 else 1.9,
+        columns=1,
+        own=own,
     )
 
 
@@ -505,19 +453,18 @@ def _over_time(
     grouped = plot.by == "group" or len(flows) > MAX_LINES or len({groups[flow] for flow in flows}) == len(flows)
     texts = {flow: f"port {flow}" if flow else "the port" for flow in there}
     texts |= {flow: groups[flow] if grouped else flow for flow in flows}
-    ends_s = table.groupby("point")["t_s"].max()
-    for name, point in points.items():
-        samples = table[table["point"] == name]
-        for metric in metrics:
-            mine = samples[samples["metric"] == metric].assign(label=lambda rows: rows["flow"].map(texts))
-            if mine["flow"].isin(flows).any():  # what waits at the port is drawn where flows have no count of their own
-                mine = mine[mine["flow"].isin(flows)]
-            if metric == "queue_packets" and len(mine):
-                mine = pd.concat([mine, _limit(samples, point)])
-            for label, line in mine.groupby("label", sort=False):
-                xy = _thinned(line, ends_s[name] if metric in _STEPPED else None)
-                runtime = labels.value_label("runtime", run.runtime)
-                yield xy.assign(label=label, metric=metric, row=title(point), runtime=runtime)
+    for (name, metric), mine in table.groupby(["point", "metric"], sort=False):
+        if metric not in metrics:
+            continue
+        samples, mine = table[table["point"] == name], mine.assign(label=mine["flow"].map(texts))
+        if mine["flow"].isin(flows).any():  # what waits at the port is drawn where flows have no count of their own
+            mine = mine[mine["flow"].isin(flows)]
+        if metric == "queue_packets":
+            mine = pd.concat([mine, _limit(samples, points[name])])
+        for label, line in mine.groupby("label", sort=False):
+            xy = _thinned(line, samples["t_s"].max() if metric in _STEPPED else None)
+            runtime = labels.value_label("runtime", run.runtime)
+            yield xy.assign(label=label, metric=metric, panel=title(points[name]), runtime=runtime)
 
 
 def _limit(samples: pd.DataFrame, point: Point) -> pd.DataFrame:
@@ -526,8 +473,7 @@ def _limit(samples: pd.DataFrame, point: Point) -> pd.DataFrame:
     fixed = point.params.get("threshold") if point.params.get("scheme") != "drop_tail" else None
     if limits.empty and labels.is_number(fixed):
         limits = samples.head(1).assign(metric="threshold", value=float(fixed))
-    first = limits.head(1)
-    limits = limits.merge(first[["metric", "flow"]])
+    limits = limits.merge(limits.head(1)[["metric", "flow"]])
     return limits.assign(label=[f"{labels.series_name(metric).label}{IN_FORCE}" for metric in limits["metric"]])
 
 
@@ -537,20 +483,19 @@ def _thinned(samples: pd.DataFrame, until_s: float | None) -> pd.DataFrame:
         at = samples.groupby(samples["t_s"].round(3))["value"].agg(["mean", "min", "max"])
         at = at.iloc[:: max(1, len(at) // MAX_POINTS)]
         return pd.DataFrame({"x": at.index, "y": at["mean"], "lo": at["min"], "hi": at["max"]})
-    times, values = thin(samples["t_s"].to_numpy(float), samples["value"].to_numpy(float))
-    if until_s is not None and times[-1] < until_s:
-        times, values = np.append(times, until_s), np.append(values, values[-1])
-    return pd.DataFrame({"x": times, "y": values, "lo": values, "hi": values})
+    line = thin(samples[["t_s", "value"]].set_axis(["x", "y"], axis=1))
+    if until_s is not None and line["x"].iloc[-1] < until_s:
+        line = pd.concat([line, line.tail(1).assign(x=until_s)])
+    return line.assign(lo=line["y"], hi=line["y"])
 
 
-def thin(times: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """At most MAX_POINTS points that keep the lowest and the highest value of each stretch of time."""
-    if len(times) <= MAX_POINTS:
-        return times, values
-    stretches = np.array_split(np.arange(len(times)), MAX_POINTS // 2)
-    ends = {stretch[extreme(values[stretch])] for stretch in stretches for extreme in (np.argmin, np.argmax)}
-    chosen = sorted(ends | {0, len(times) - 1})
-    return times[chosen], values[chosen]
+def thin(line: pd.DataFrame) -> pd.DataFrame:
+    """At most MAX_POINTS rows (x, y) that keep the lowest and the highest value of each stretch, and both ends."""
+    if len(line) <= MAX_POINTS:
+        return line
+    line = line.reset_index(drop=True)
+    stretches = line["y"].groupby(line.index * (MAX_POINTS // 2) // len(line))
+    return line.loc[sorted({0, len(line) - 1, *stretches.idxmin(), *stretches.idxmax()})]
 
 
 # ---- distributions of transfers or runs
@@ -565,30 +510,30 @@ def _cdf(plot: Cdf, runs: Sequence[RunFolder]) -> p9.ggplot:
         table = run.transfers if is_of_transfers else run.runs
         for point in run.select(plot.where) if plot.metric in table else ():
             mine = table[table["point"] == point.name].dropna(subset=[plot.metric])
-            groups = mine["group"] if "group" in (plot.panel, plot.by) else ""
-            mine = mine.assign(
-                x=mine[plot.metric] * name.scale,
-                panel=(groups + ", " if plot.panel == "group" else "") + panels.title(point),
-                label=groups if plot.by == "group" else labels.value_label(plot.by, point.params.get(plot.by)),
-                runtime=labels.value_label("runtime", run.runtime),
+            titles = [f"{group}, {panels.title(point)}".rstrip(", ") for group in mine.get("group", ())]
+            parts.append(
+                mine.assign(
+                    x=mine[plot.metric] * name.scale,
+                    panel=titles if plot.panel == "group" else panels.title(point),
+                    label=mine["group"]
+                    if plot.by == "group"
+                    else labels.value_label(plot.by, point.params.get(plot.by)),
+                    runtime=labels.value_label("runtime", run.runtime),
+                )
             )
-            parts.append(mine[["x", "panel", "label", "runtime"]].replace({"panel": {", $": ""}}, regex=True))
     data = pd.concat(parts) if parts else pd.DataFrame()
     if data.empty:
         raise NothingToDrawError("no finished transfer, or no run, matches this plot")
-    key = ["panel", "label", "runtime"]
-    data = _in_order(data, *key).sort_values([*key, "x"])
-    lines = data.groupby(key, observed=True)["x"]
-    rank, count, middles = lines.cumcount() + 1, lines.transform("size"), lines.median().reset_index().assign(y=50)
-    data["y"] = rank / count * 100
-    data = data[(rank % np.maximum(1, count // MAX_POINTS) == 0) | (rank == count)]
+    data = _in_order(data)
+    lines = data.groupby(["panel", "label", "runtime"], observed=True)["x"]
+    middles = lines.median().reset_index().assign(y=50)
+    data["y"] = lines.rank("first", pct=True) * 100
     return _chart(
-        data,
+        data.sort_values("x", kind="stable"),
         p9.aes("x", "y", color="label", linetype="runtime"),
+        (labels.axis_label(name), "transfers (%)" if is_of_transfers else "runs (%)", ["points: medians"]),
         p9.geom_step(size=0.8),
         p9.geom_point(data=middles, size=2),
-        *([p9.scale_x_log10(labels=_plain)] if plot.log_x else []),
-        *_layout(
-            data, labels.axis_label(name), "transfers (%)" if is_of_transfers else "runs (%)", ["points: medians"], 3.0
-        ),
+        *([p9.scale_x_log10()] if plot.log_x else []),
+        row_in=3.0,
     )

@@ -89,12 +89,12 @@ class Judged:
 
     @property
     def interval(self) -> str:
-        """95 %, `7.1 to 7.9`, in the unit of the value, or why it has no width; empty without one."""
+        """95 %, `7.1 to 7.9`, in the unit of the value; empty without one."""
         ends = [self.verdict.lo, self.verdict.hi]
         if self.verdict.value is None or None in ends or self.runs < 2:
             return ""
         low, high = map(self._text, ends)
-        return self.verdict.same or (f"{low} to {high}" if low != high else f"{low}, as far as these digits show")
+        return f"{low} to {high}"
 
     @property
     def rank(self) -> tuple[int, float]:
@@ -166,7 +166,7 @@ class Answer:
         state = self._marked
         if self.state == NOT_RUN:
             return f"{state}: {self.met} of {self.of} bounds met" if self.of else self.state
-        interval = f" ({self.interval.partition(',')[0]})" if self.interval else ""  # the rest says why it has no width
+        interval = f" ({self.interval})" if self.interval else ""
         number = f"{self.value or 'nothing qualifies'}{interval}{f' [{self.at}]' if self.at else ''}, n = {self.runs}"
         if self.of < 2 or self.state == "too few by design":
             return f"{state}: {number}"

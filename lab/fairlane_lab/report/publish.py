@@ -233,11 +233,10 @@ class Section(Measured):
 
 def bounds_csv(judged: Iterable[Judged]) -> str:
     """A row for each bound in each runtime."""
-    head = ("sentence", "claim", "for", "bound", "runtime", "measured", "95 % interval", "n", "verdict", "runs that would decide")  # fmt: skip
+    head = ("sentence", "claim", "for", "bound", "runtime", "measured", "95 % interval", "n", "verdict")  # fmt: skip
     lines = [
         (each.text, each.claim, ", ".join(filter(None, (each.per, each.at))), each.bound, each.runtime, each.value,
-         each.interval, each.runs, "not judged" if each.state == "no data" else each.state,
-         each.verdict.runs_needed or "")
+         each.interval, each.runs, "not judged" if each.state == "no data" else each.state)
         for each in judged
     ]  # fmt: skip
     return to_csv(head, lines)

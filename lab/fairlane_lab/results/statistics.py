@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from statistics import fmean, median, stdev
+from statistics import fmean, median
 from typing import Any, Literal
 
 import numpy as np
@@ -187,19 +187,3 @@ def holm(p_values: tuple[float, ...]) -> tuple[float, ...]:
 
     adjusted: Any = multipletests(p_values, method="holm")[1] if p_values else ()
     return tuple(float(p) for p in adjusted)
-
-
-def runs_needed(differences: Sequence[float], level: float) -> int | None:
-    """About how many runs with this middle and spread would show on which side of 0 the median is, at a one-sided `level`.
-
-    None when the middle is 0: no number would.
-    """
-    from scipy import stats
-
-    least = max(LEAST_RUNS, math.ceil(math.log2(1 / level)), len(differences) + 1)
-    distance = abs(median(differences))
-    if distance == 0:
-        return None
-    if len(differences) < 2:
-        return least
-    return max(least, math.ceil(math.pi / 2 * (float(stats.norm.isf(level)) * stdev(differences) / distance) ** 2))

@@ -13,7 +13,6 @@ from typing import Any
 from fairlane_lab.definition.judging import Relative
 from fairlane_lab.definition.loading import Definition
 from fairlane_lab.definition.names import PARAMETERS
-from fairlane_lab.definition.points import draws_of
 from fairlane_lab.results import tables
 from fairlane_lab.results.rows import KEY, TEXTS, Row, merged_about, param_value
 from fairlane_lab.results.statistics import Spread, Statistic, aggregate_all, aggregate_ratio
@@ -40,8 +39,7 @@ def summary_of(rows: Sequence[Row], definition: Definition, about: Mapping[str, 
     experiment = definition.experiment
     points = group_points(rows)
     ratios = add_relative(points, experiment.relative, experiment.statistic)
-    fixed = draws_of(definition.document).why_nothing
-    verdicts = judge(experiment.expect, points, str(about["runtime"]), experiment.relative, fixed)
+    verdicts = judge(experiment.expect, points, str(about["runtime"]), experiment.relative)
     return {
         "experiment": experiment.name,
         "title": experiment.title,

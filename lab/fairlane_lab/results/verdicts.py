@@ -13,14 +13,14 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from operator import itemgetter
-from statistics import NormalDist, fmean
+from statistics import fmean
 from typing import Any, Literal
 
 from pydantic import FiniteFloat
 from pydantic.dataclasses import dataclass as checked_dataclass
 
-from fairlane_lab.definition.judging import Expectation, Relative, parse_metric, range_of
-from fairlane_lab.definition.names import SENDER_PARAMETERS, SWITCH_PARAMETERS, column_kind
+from fairlane_lab.definition.judging import Expectation, Relative, parse_metric
+from fairlane_lab.definition.names import SENDER_PARAMETERS, SWITCH_PARAMETERS
 from fairlane_lab.definition.strict import holds, matches
 from fairlane_lab.measures import finite_or_none
 from fairlane_lab.results.rows import Row
@@ -35,7 +35,6 @@ from fairlane_lab.results.statistics import (
     aggregate_share,
     holm,
     p_share,
-    runs_needed,
 )
 
 State = Literal["met", "not met", "undecided", "too few by design", "no data"]
@@ -77,10 +76,6 @@ class Verdict:
     hi: FiniteFloat | None = None
     """95 % interval of `value`; None where there is none, or its end is not known."""
     runs: int = 0
-    runs_needed: int | None = None
-    """About so many runs would decide an undecided one, if they are like these, or one with too few; None: no number would."""
-    same: str = ""
-    """Of an interval without a width: why."""
 
     @property
     def met(self) -> bool | None:
@@ -103,8 +98,6 @@ class _Sample:
     below: Sequence[float] | None = None
     missing: int = 0
     """Runs in which nothing qualified: outside of any bound."""
-    judging: float = 1.0
-    """Share of the runs that judge; the others picked the point."""
 
     @property
     def runs(self) -> int:
@@ -189,42 +182,6 @@ class _Sample:
             1.0, len(self.margins) * (1 - self.share) ** self.runs
         )
 
-    def needed(self, level: float, too_few: bool) -> int | None:
-        """Runs that would decide it, for the nearer bound, at a one-sided level; None: no number would."""
-        if self.of_all or too_few:
-            least = max(LEAST_RUNS, math.ceil(math.log(level) / math.log(self.share)))
-        elif self.expectation.statistic == "most":
-            within = sum(each >= 0 for each in self.margins[0]) / self.runs
-            spread = self.share * (1 - self.share) * NormalDist().inv_cdf(1 - level) ** 2
-            distance = within - self.share
-            least = max(self.runs + 1, math.ceil(spread / distance**2)) if distance else None
-        else:
-            nearest = min(self.margins, key=lambda margin: abs(MIDDLES["median"](margin)))
-            least = runs_needed(nearest, level)
-        return None if least is None else math.ceil(least / self.judging)
-
-    def same(self, fixed: str) -> str:
-        """Why an interval has no width; empty where it has one. `fixed`: why nothing is drawn, as the experiment says."""
-        found, metric, relative = self.middle, self.expectation.metric, self.below is not None
-        if found is None or self.runs < 2 or found.lo < found.hi or self.expectation.statistic not in MIDDLES:
-            return ""
-        least, most = (0.0, math.inf) if relative else range_of(metric)
-        whole = not relative and all(value == round(value) for value in self.each)
-        reasons = {
-            fixed: bool(fixed),
-            "it is one of the values that were tried": metric == self.expectation.over,
-            "it cannot be less": found.value == least,
-            "it cannot be more": found.value == most,
-            "both runs of a pair are alike in it": relative and found.value == 1,
-            "it counts whole things, and what is drawn moves it by less than one": whole or column_kind(metric) is int,
-            "what is drawn hardly moves it": found.min < found.max,
-            "nothing that is drawn reaches it": True,
-        }
-        why = next(reason for reason, holds_here in reasons.items() if holds_here)
-        every = found.min == found.max and not self.missing
-        runs = "every run" if every else f"{self.each.count(found.value)} of {self.runs} runs"
-        return f"the same in {runs}, because {why}"
-
 
 @dataclass(frozen=True)
 class _Claim:
@@ -259,7 +216,6 @@ def judge(
     points: Sequence[PointRuns],
     runtime: str,
     relative: Sequence[Relative] = (),
-    fixed: str = "",
 ) -> list[Verdict]:
     """A verdict for each expectation that holds in this runtime, and each value of its `per`; all are one family.
 
@@ -268,7 +224,6 @@ def judge(
         points: The runs.
         runtime: Where they were made.
         relative: What metrics of that name are ratios of.
-        fixed: Why nothing is drawn from run to run, where that is so.
 
     """
     claims: list[_Claim] = []
@@ -292,8 +247,7 @@ def judge(
     for claim, inside, beyond, *least in zip(judged, within, outside, *floors, strict=True):
         undecided: State = "too few by design" if min(least) > LEVEL else "undecided"
         states[id(claim)] = "met" if inside <= LEVEL else "not met" if beyond <= LEVEL else undecided
-    level = LEVEL / max(1, len(judged))
-    return [_verdict(claim, states.get(id(claim), "no data"), level, fixed) for claim in claims]
+    return [_verdict(claim, states.get(id(claim), "no data")) for claim in claims]
 
 
 class _Asked:
@@ -333,27 +287,26 @@ class _Asked:
         chooses = asked.pick != "mean" or bool(asked.given)
         halves = [[each for each in repeats if each % 2 == half] for half in (0, 1)]
         first, second = halves if chooses and all(halves) else (repeats, repeats)
-        judging = 0.5 if chooses else 1.0
         fit = [point for point in group if self._qualifies(point, first)]
         if not fit:
             unfit = [(sum(not self._qualifies(point, {one}) for one in second), len(second)) for point in group]
             return _Claim(asked, per, names, unfit=unfit)
         if asked.pick == "mean":
-            means = self._mean(_known([self._sample(point, second, judging) for point in fit], valued=False))
+            means = self._mean(_known([self._sample(point, second) for point in fit], valued=False))
             return _Claim(asked, per, [point.point for point in fit], _known([means]))
         chosen = self._pick(fit, first)
         if chosen is None:
             return _Claim(asked, per, names)
-        sample = _known([self._sample(chosen, second, judging)])
+        sample = _known([self._sample(chosen, second)])
         return _Claim(asked, {**per, asked.over: chosen.params[asked.over]}, [chosen.point], sample)
 
-    def _sample(self, point: PointRuns, runs: Container[int] | None = None, judging: float = 1.0) -> _Sample | None:
+    def _sample(self, point: PointRuns, runs: Container[int] | None = None) -> _Sample | None:
         """A point's runs (some of them), where they and what they are relative to were measured; None without any."""
         chosen = [pair for run, pair in self._pairs[id(point)].items() if runs is None or run in runs]
         if not chosen:
             return None
         values, below = zip(*chosen, strict=True)
-        return _Sample(self._expectation, values, below if self._to else None, judging=judging)
+        return _Sample(self._expectation, values, below if self._to else None)
 
     def _middle(self, metric: str, point: PointRuns, runs: Container[int]) -> float | None:
         """A metric over some runs of a point, as the expectation takes the repeats."""
@@ -393,7 +346,7 @@ class _Asked:
         if not scaled:
             return None
         means, under = ([fmean(run) for run in zip(*columns, strict=False)] for columns in zip(*scaled, strict=True))
-        return _Sample(self._expectation, means, under or None, judging=samples[0].judging)
+        return _Sample(self._expectation, means, under or None)
 
 
 def _known(samples: Sequence[_Sample | None], valued: bool = True) -> list[_Sample]:
@@ -438,8 +391,7 @@ def margins(low: float | None, high: float | None, value: float | None, under: f
     return [*(() if low is None else (value - low * under,)), *(() if high is None else (high * under - value,))]
 
 
-def _verdict(claim: _Claim, state: State, level: float, fixed: str) -> Verdict:
-    """`level` is what a verdict has to reach at the latest, one-sided."""
+def _verdict(claim: _Claim, state: State) -> Verdict:
     asked = claim.expectation
     measured: dict[str, Any] = {"value": None, "within": False if claim.unfit else None}
     measured["runs"] = max((runs for _, runs in claim.unfit), default=0)
@@ -447,12 +399,6 @@ def _verdict(claim: _Claim, state: State, level: float, fixed: str) -> Verdict:
         nearest, worst = min(
             ((min(margins(asked.min, asked.max, each.value)), each) for each in claim.samples), key=itemgetter(0)
         )
-        is_open, too_few = state in ("undecided", "too few by design"), state == "too few by design"
-        needed = [
-            each.needed(level / len(claim.samples), too_few)
-            for each in claim.samples
-            if is_open and min(each.p) > level
-        ]
         middle = None if worst.of_all else worst.middle
         measured = {
             "value": worst.value,
@@ -460,8 +406,6 @@ def _verdict(claim: _Claim, state: State, level: float, fixed: str) -> Verdict:
             "lo": None if middle is None else finite_or_none(middle.lo),
             "hi": None if middle is None else finite_or_none(middle.hi),
             "runs": worst.runs,
-            "runs_needed": None if not needed or None in needed else max(each for each in needed if each is not None),
-            "same": worst.same(fixed),
         }
     bound = (asked.text, asked.metric, asked.min, asked.max, asked.relative_to)
     return Verdict(*bound, claim.per, claim.points, state=state, **measured)

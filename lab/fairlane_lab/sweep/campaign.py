@@ -19,7 +19,7 @@ from typing import Any
 from fairlane_lab.definition.expansion import Selection, expand
 from fairlane_lab.definition.loading import Definition
 from fairlane_lab.definition.points import make_points
-from fairlane_lab.inputs import COPIES, Input, build_hashes, campaign_inputs, copy_inputs, digest_once, stamp
+from fairlane_lab.inputs import COPIES, Input, build_hashes, campaign_inputs, copy_inputs, digest_once
 from fairlane_lab.problems import RunFolderError
 from fairlane_lab.results.folder import metadata, publish, read_document, write_json, write_whole
 from fairlane_lab.results.rows import make_rows
@@ -163,14 +163,13 @@ def _run(campaign: Campaign, executor: Executor, on_outcome: Callable[[Outcome],
     there = store.finished_runs()
     missing = [scenario for scenario in scenarios if (scenario.point, scenario.repeat) not in there]
     failures: list[Outcome] = []
-    began = stamp(inputs)
+    known = identity["inputs"].values()
+    read = [each for each in inputs if each.kind not in ("experiment", "topology")]  # scenarios hold the others
 
     def take(outcome: Outcome) -> None:
-        if stamp(inputs) != began:
-            known = identity["inputs"].values()
-            others = [each for each in inputs if each.kind != "experiment" and each.digest not in known]
-            if changed := ", ".join(f"{each.kind} {each.given}" for each in others):
-                raise RunError(f"{changed} changed while the campaign ran: what ran since then is not kept")
+        changed = [f"{each.kind} {each.given}" for each in read if each.digest not in known]
+        if changed:
+            raise RunError(f"{', '.join(changed)} changed while the campaign ran: what ran since then is not kept")
         if outcome.result is not None:
             store.add(make_rows(outcome.scenario, outcome.result, campaign.selection.runtime, campaign.target))
         else:

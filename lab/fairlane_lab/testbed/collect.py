@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from fairlane_topology.topology import PortKey
 
 from fairlane_lab.measures import Samples, known_sum
 from fairlane_lab.recording import FlowRecord, PortRecord, Recording, counters_of, make_result, make_transfer
+from fairlane_lab.results.folder import read_lines
 from fairlane_lab.run_result import AFTER_SPIKE_S, RunError, RunResult, Transfer
 from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, tcp_of
 from fairlane_lab.testbed.bed import Bed, Running
@@ -99,19 +99,10 @@ def _read_at(watched: Watched, at_s: float) -> dict[str, Any]:
 # ---- files -----------------------------------------------------------------------------------------------------------
 
 
-def _records(path: Path) -> Iterator[dict[str, Any]]:
-    """Objects of a JSON-lines file; a last line that was cut off is left out, a missing file is empty."""
-    for line in path.read_text().splitlines() if path.exists() else ():
-        try:
-            yield json.loads(line)
-        except json.JSONDecodeError:
-            continue
-
-
 def _read_sender(sender: Sender, zero_s: float) -> dict[str, Any]:
     """The records of a sender by their kinds: `summary`, `transfer`, `unfinished`, `cwnd` (samples). Raises VoidError, RunError."""
     found: dict[str, Any] = {"transfer": [], "unfinished": [], "cwnd": []}
-    for record in _records(sender.out):
+    for record in read_lines(sender.out):
         for kind in found.keys() & record:
             found[kind].append(record if kind == "cwnd" else record[kind])
         found |= {"summary": record["summary"]} if "summary" in record else {}
@@ -137,7 +128,7 @@ def _received(running: Running) -> dict[str, Points]:
     series: dict[str, Points] = {}
     for sink in running.plan.sinks:
         before: dict[str, float] = {}
-        for record in _records(sink.out):
+        for record in read_lines(sink.out):
             if "bytes" in record and "peer" in record:
                 peer, count = record["peer"], float(record["bytes"])
                 points = series.setdefault(peer, [])
@@ -149,7 +140,7 @@ def _received(running: Running) -> dict[str, Points]:
 
 def _events(folder: Path, zero_s: float) -> Iterator[dict[str, Any]]:
     """The controller's events of a run, from a second before its zero on, with `t_s`."""
-    for event in _records(folder / "controller-events.jsonl"):
+    for event in read_lines(folder / "controller-events.jsonl"):
         t_s = event.pop("monotonic_ns", 0) / 1e9 - zero_s
         event.pop("time", None)
         if t_s >= -1.0:

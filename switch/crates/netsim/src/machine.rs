@@ -17,7 +17,9 @@
 //! the machine runs up to the next event of the network, and its turn ends with the instant of its first frame.
 
 use crate::calendar::EntityId;
-use crate::config::{App, Config, FlowConfig, HostConfig, MachineConfig, PortSettings, SwitchConfig};
+use crate::config::{
+    App, Config, FlowConfig, HostConfig, MachineConfig, PortSettings, SwitchConfig,
+};
 use crate::error::ConfigError;
 use crate::host::Host;
 use crate::results::Transfer;
