@@ -362,7 +362,7 @@ def test_every_command_of_the_docs_works(topology: Topology) -> None:
 
 
 def test_every_declared_setting_has_the_option_that_people_know() -> None:
-    words = "delay jitter jitter-distribution reorder keep-order rate loss ber errors-in spare-retransmissions hit-retransmissions queue-packets ge-enter ge-leave ge-loss ge-ber trace"
+    words = "delay jitter jitter-distribution reorder keep-order rate loss ber errors-in spare-retransmissions hit-retransmissions queue-packets ge-enter ge-leave ge-loss ge-ber ge-good ge-bad duplicate dama-frame dama-delay dama-cra trace"
     command: Any = get_command(app)
     options = command.commands["set"].params
     names = {name for one in options for name in (*one.opts, *one.secondary_opts) if name.startswith("--")}
