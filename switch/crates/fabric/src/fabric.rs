@@ -54,13 +54,15 @@ impl Passage {
     }
 }
 
+/// Gets the instant and the bytes of a frame.
+pub type See = Box<dyn FnMut(Nanos, &[u8]) + Send>;
+
 /// Sees the frames of a direction; changes nothing.
 pub struct Tap {
     pub passage: Passage,
     /// By which it is taken away again.
     pub id: u64,
-    /// Gets the instant and the frame.
-    pub see: Box<dyn FnMut(Nanos, &[u8]) + Send>,
+    pub see: See,
 }
 
 /// A direction of a link.

@@ -4,7 +4,7 @@
 use crate::network::{Network, DIRECTIONS};
 use crate::request::{missing, nothing_left, take_word, Fields};
 use ::capture::{Interface, Limits, Live, Recorder, SNAP_BYTES, SNAP_BYTES_ALLOWED};
-use fabric::{Passage, Tap};
+use fabric::{Passage, See, Tap};
 use serde_json::{json, Value};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -164,8 +164,6 @@ impl Captures {
         }
     }
 }
-
-type See = Box<dyn FnMut(Nanos, &[u8]) + Send>;
 
 fn seeing(recorder: Arc<Mutex<Recorder>>, interface: u32, offset: Nanos) -> See {
     Box::new(move |at, frame| {

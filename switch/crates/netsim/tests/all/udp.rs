@@ -270,7 +270,7 @@ fn duplicates_are_frames_like_others() {
         let link = links
             .iter()
             .find(|l| l.link == "s1-s2" && l.direction == "a_to_b");
-        (received(&sim), link.unwrap().stats.clone())
+        (received(&sim), link.unwrap().stats)
     };
     let (all, plain) = run(json!({"delay_ns": 10 * MS}));
     assert_eq!(plain.duplicated_packets, 0);
