@@ -156,3 +156,5 @@ class RunResult:
     """What is counted begins here, seconds; None: at the end of the scenario's warm-up."""
     steady: bool | None = None
     """Whether it was in a steady state by then; None where that is not looked at."""
+    capture_problems: list[str] = field(default_factory=list[str])
+    """Captures that are not whole."""

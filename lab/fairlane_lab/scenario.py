@@ -328,6 +328,8 @@ class Scenario:
     """That `topology` was made from; nothing is read from it any more."""
     drawn: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
     """What was drawn for this run (`definition/points.py`): it is in `topology`, `changes` and `flows` already."""
+    captures: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    """Links whose packets, as end a sees them, go into these pcapng files."""
 
     @property
     def spike_s(self) -> tuple[float, float] | None:
@@ -350,7 +352,7 @@ class Scenario:
         return self.until_done and any(flow.app.kind == "bytes" for flow in self.flows)
 
 
-_NAMES = frozenset({"experiment", "point", "params", "repeat", "seed", "series", "topology_file", "drawn"})
+_NAMES = frozenset({"experiment", "point", "params", "repeat", "seed", "series", "topology_file", "drawn", "captures"})
 """Fields of a scenario that say which run it is, not what is run."""
 
 
@@ -404,6 +406,7 @@ _LATER: Mapping[str, Any] = {
     },
     "errors_in": None,
     "spare_retransmissions": None,
+    **dict.fromkeys(("ge_good_ms", "ge_bad_ms", "duplicate", "dama_frame_ms", "dama_delay_ms", "dama_cra_bps")),
     "wrr_weights": "w",
     "classes": [],
 }

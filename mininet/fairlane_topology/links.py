@@ -78,13 +78,17 @@ class Direction(LinkOptions):
     delay_us: DelayUs = Field(default=0, validation_alias="delay")
     jitter_us: DelayUs = Field(default=0, validation_alias="jitter")
     rate_bps: Rate = Field(default=0, validation_alias="rate")
+    ge_good_us: DelayUs = Field(default=0, validation_alias="ge_good")
+    ge_bad_us: DelayUs = Field(default=0, validation_alias="ge_bad")
+    dama_frame_us: DelayUs = Field(default=0, validation_alias="dama_frame")
+    dama_delay_us: DelayUs = Field(default=0, validation_alias="dama_delay")
 
     @property
     def is_plain(self) -> bool:
         """True when a bare veth pair does the same."""
-        return not (
-            self.delay_us or self.jitter_us or self.rate_bps or self.loss or self.ber or self.ge_enter or self.trace
-        )
+        times = self.delay_us, self.jitter_us, self.ge_good_us, self.ge_bad_us, self.dama_frame_us
+        chances = self.loss, self.ber, self.ge_enter, self.duplicate
+        return not (any(times) or any(chances) or self.rate_bps or self.trace)
 
     def problem(self) -> tuple[str, str] | None:
         """A key and what is wrong with it beside the others; None when all fit together."""

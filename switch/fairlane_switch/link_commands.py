@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -17,6 +19,7 @@ from fairlane_controller.cli.conventions import App, option
 from fairlane_controller.cli.model_options import with_options
 from fairlane_controller.cli.options import JsonOption, StateOption
 from fairlane_controller.cli.output import print_json, print_table, say
+from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input
 from fairlane_controller.state.run_state import LinkState, RunState, find_folder, read_run_state
 from fairlane_controller.units import format_rate, parse_count, parse_rate
@@ -24,11 +27,12 @@ from fairlane_controller.units import format_rate, parse_count, parse_rate
 from fairlane_switch.link_control import WAYS, Change, change_link, read_link, read_links
 from fairlane_switch.link_presets import PRESETS
 from fairlane_switch.units import format_us, parse_share, parse_time_us
-from fairlane_switch.wire import Direction, LinkOptions, SpikeBlocks, WireClient
+from fairlane_switch.wire import SNAP_BYTES, CaptureState, Direction, End, LinkOptions, SpikeBlocks, WireClient
 
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
+ENDS: tuple[End, ...] = get_args(End)
 SPIKE_BLOCKS: tuple[SpikeBlocks, ...] = get_args(SpikeBlocks)
-app = App(name="link", help="Links of a running topology: list, show, set, spike, outage.")
+app = App(name="link", help="Links of a running topology: list, show, set, spike, outage, capture.")
 
 
 def _link_names(ctx: Any) -> list[str]:
@@ -85,6 +89,8 @@ def _row(way: dict[str, Any]) -> dict[str, str]:
     if options.ge_enter:
         what = f"{options.ge_loss:.3g} lost" + (f", BER {options.ge_ber:.3g}" if options.ge_ber else "")
         bursts = f"{options.ge_enter:.3g} in, {options.ge_leave:.3g} out: {what}"
+    elif options.ge_good_us:
+        bursts = f"{format_us(options.ge_bad_us)} after {format_us(options.ge_good_us)}: {options.ge_loss:.3g} lost"
     left = (("held", way["spike_left_us"]), ("cut", way["outage_left_us"]))
     now = "; ".join(f"{what}, {format_us(left_us)} left" for what, left_us in left if left_us) or "up"
     found += [delay, rate, f"{options.loss:.3g}", f"{options.ber:.3g}", bursts, now]
@@ -127,9 +133,10 @@ def _set_options() -> Iterator[inspect.Parameter]:
     for name, one in declared.items():
         word = name.removesuffix("_us").removesuffix("_bps")
         flag, doc, kind = f"--{word.replace('_', '-')}", one["description"], one.get("type")
-        if name == "rate_bps":
+        if name.endswith("_bps"):
+            doc = _RATE_HELP if name == "rate_bps" else f"{doc} Such as 16kbit."
             allowed = next(each for each in one["anyOf"] if "minimum" in each)
-            yield option(name, int, flag, help=_RATE_HELP, metavar="RATE", parser=partial(_rate_bps, allowed))
+            yield option(name, int, flag, help=doc, metavar="RATE", parser=partial(_rate_bps, allowed))
         elif name.endswith("_us"):
             doc += f" At most {format_us(one['maximum'])}."
             yield option(name, float, flag, help=doc, metavar="TIME", parser=partial(parse_time_us, what=word))
@@ -253,3 +260,53 @@ def outage(
 ) -> None:
     """An outage: lose everything that enters the link for so long."""
     _change(state, name, Change(cast(Direction, direction), outage_us=duration), as_json)
+
+
+LOOK_S = 0.1
+
+
+@app.command("capture")
+def capture(
+    name: Name,
+    file: Annotated[Path, typer.Argument(help="Such as out.pcapng; one that is there is replaced.", metavar="FILE")],
+    direction: Way = "both",
+    at: Annotated[
+        str,
+        typer.Option(
+            help="The end that sees: what it sends, as it comes to the link, and what comes to it, as it is delivered.",
+            metavar="|".join(ENDS),
+            parser=partial(_word, "at", ENDS),
+        ),
+    ] = "a",
+    seconds: Annotated[float | None, typer.Option(help="End after so long; otherwise with Ctrl-C.", min=0.001)] = None,
+    packets: Annotated[int | None, typer.Option(help="End after so many packets.", min=1)] = None,
+    snap: Annotated[int, typer.Option(help="Bytes of each packet; 65535 for all.", min=14, max=65535)] = SNAP_BYTES,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the packets of a link into a pcapng file for Wireshark, with times in ns. What comes too fast for the disk is counted."""
+    run, link = _find(state, name)
+    if not link.emulated:
+        raise FairlaneError(ErrorCode.REFUSED, f'{name} is a bare veth pair: "emulated": true in the topology file lets this command see it')  # fmt: skip
+    with WireClient(run.wire) as wire:
+        wire.capture(
+            name, file, direction=cast(Direction, direction), at=cast(End, at), seconds=seconds, packets=packets,
+            snap_bytes=snap,
+        )  # fmt: skip
+        ended = asyncio.run(_until_done(wire, file))
+    if as_json:
+        print_json({"file": str(file), "packets": ended.packets, "lost": ended.lost, "error": ended.error})
+    else:
+        say(f"{ended.packets:,} packets in {file}" + (f", {ended.lost:,} came too fast" if ended.lost else ""))
+    if ended.error:
+        raise FairlaneError(ErrorCode.REFUSED, f"the capture ended early: {ended.error}")
+
+
+async def _until_done(wire: WireClient, file: Path) -> CaptureState:
+    """Until it ends by itself, or Ctrl-C or SIGTERM ends it."""
+    end = make_end_event()
+    while not (now := wire.capture_state(file)).done:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(end.wait(), LOOK_S)
+            return wire.end_capture(file)
+    return now

@@ -41,6 +41,18 @@ class LinkOptions(BaseModel):
     """Probability that a frame is lost in the bad state."""
     ge_ber: Annotated[int | float, Field(ge=0, le=1)] = 0.0
     """Probability that a bit is flipped in it."""
+    ge_good_us: Annotated[int | float, Field(ge=0, le=60000000)] = 0
+    """Instead of `ge_enter`, with `ge_bad`: the mean time in the good state, frames or none; at least 1 ms."""
+    ge_bad_us: Annotated[int | float, Field(ge=0, le=60000000)] = 0
+    """The mean time in the bad state: a burst meets all frames that come to the link meanwhile."""
+    duplicate: Annotated[int | float, Field(ge=0, le=1)] = 0.0
+    """Probability that a frame comes to the link twice; all else happens to the copy, right behind it, by itself."""
+    dama_frame_us: Annotated[int | float, Field(ge=0, le=60000000)] = 0
+    """DAMA: the line sends what is granted for each frame of so long, at most `rate_bps`; at least 1 ms, 0: it sends by itself."""
+    dama_delay_us: Annotated[int | float, Field(ge=0, le=60000000)] = 0
+    """From a request, at the start of a frame and by volume (VBDC), to its grant."""
+    dama_cra_bps: Annotated[int, Field(ge=0, le=400000000000)] = 0
+    """Granted without a request (CRA)."""
     trace: str | None = None
     """File in Mahimahi's format that takes the place of the rate, which is 0 then: a time in ms a line, 1,500 bytes each."""
 
@@ -78,5 +90,17 @@ class LinkSettings(BaseModel):
     """Probability that a frame is lost in the bad state."""
     ge_ber: Annotated[float, Field(ge=0, le=1)] | None = None
     """Probability that a bit is flipped in it."""
+    ge_good_ms: Annotated[float, Field(ge=0, le=60000)] | None = None
+    """Instead of `ge_enter`, with `ge_bad`: the mean time in the good state, frames or none; at least 1 ms."""
+    ge_bad_ms: Annotated[float, Field(ge=0, le=60000)] | None = None
+    """The mean time in the bad state: a burst meets all frames that come to the link meanwhile."""
+    duplicate: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Probability that a frame comes to the link twice; all else happens to the copy, right behind it, by itself."""
+    dama_frame_ms: Annotated[float, Field(ge=0, le=60000)] | None = None
+    """DAMA: the line sends what is granted for each frame of so long, at most `rate_bps`; at least 1 ms, 0: it sends by itself."""
+    dama_delay_ms: Annotated[float, Field(ge=0, le=60000)] | None = None
+    """From a request, at the start of a frame and by volume (VBDC), to its grant."""
+    dama_cra_bps: Annotated[int, Field(ge=0, le=400000000000)] | None = None
+    """Granted without a request (CRA)."""
     trace: str | None = None
     """File in Mahimahi's format that takes the place of the rate, which is 0 then: a time in ms a line, 1,500 bytes each."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,12 @@ from fairlane_switch.switch import Running, start_in_namespace
 Direction = Literal["a_to_b", "b_to_a", "both"]
 SpikeBlocks = Literal["delivery", "line"]
 """What a delay spike blocks: what is due behind the line, or the line itself, before which packets wait."""
+
+
+End = Literal["a", "b"]
+CAPTURE_LOOK_S = 0.02
+SNAP_BYTES = 128
+"""Of each frame of a capture, where nothing else is asked for: all headers of TCP over IPv4 and IPv6."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +97,8 @@ class DirectionStats:
     late_us_max: float
     bad_state_packets: int = 0
     """Frames that met the bad state of the Gilbert-Elliott chain."""
+    duplicated_packets: int = 0
+    """Copies; they are in `offered` too."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +128,18 @@ class LinkStats:
     b_to_a: DirectionStats
 
 
+@dataclass(frozen=True)
+class CaptureState:
+    """How far a capture is."""
+
+    packets: int
+    lost: int
+    """Frames that came faster than the disk takes them."""
+    done: bool
+    error: str | None
+    """Why it ended early."""
+
+
 _STATS = TypeAdapter(LinkStats)
 """Keys that a newer wire adds are left out, those that an older one has not keep their default."""
 
@@ -146,6 +167,36 @@ class WireClient(ControlClient):
     def outage(self, link: str, duration_us: float, *, direction: Direction = "both") -> None:
         """Lose every frame that enters the medium within `duration_us`."""
         self.request({"op": "outage", "link": link, "direction": direction, "duration_us": duration_us})
+
+    def capture(
+        self,
+        link: str,
+        file: Path,
+        *,
+        direction: Direction = "both",
+        at: End = "a",
+        seconds: float | None = None,
+        packets: int | None = None,
+        snap_bytes: int = SNAP_BYTES,
+    ) -> None:
+        """Begin to write the frames that an end of a link sees into a pcapng file, which the process of the links creates.
+
+        It ends after `seconds` or `packets`, when it is stopped, and when nobody has asked for its state for ten seconds.
+        """
+        request = {"op": "capture", "link": link, "file": str(file.absolute()), "direction": direction, "at": at}
+        duration_us = None if seconds is None else seconds * 1e6
+        self.request({**request, "duration_us": duration_us, "packets": packets, "snap_bytes": snap_bytes})
+
+    def capture_state(self, file: Path, *, stop: bool = False) -> CaptureState:
+        """How far the capture into a file is, which may be told to stop; one that is done is forgotten with that."""
+        told = self.request({"op": "capture_state", "file": str(file.absolute()), "stop": stop})
+        return CaptureState(told["packets"], told["lost"], told["done"], told["error"])
+
+    def end_capture(self, file: Path) -> CaptureState:
+        """Stop it, and wait until its file is complete."""
+        while not (state := self.capture_state(file, stop=True)).done:
+            time.sleep(CAPTURE_LOOK_S)
+        return state
 
     def links(self) -> list[WireLink]:
         """All links with their settings as they are now."""

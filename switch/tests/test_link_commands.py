@@ -73,6 +73,9 @@ class Topology:
         }
         self.rates = {("s1", 1): 0, ("s1", 2): 2_000_000, ("s2", 1): 2_000_000, ("s2", 2): 0}
         self.refuses = ""
+        self.asked: list[Request] = []
+        self.looks = 0
+        self.capture_error: str | None = None
         self.wire = Server(self.folder / "wire.sock", self._wire)
         self.switches = {
             name: Server(self.folder / f"{name}.sock", lambda request, name=name: self._switch(name, request))
@@ -141,7 +144,12 @@ class Topology:
                     "ok": True,
                     "links": [{"name": name, "a": end, "b": end, "a_to_b": way, "b_to_a": way} for name in names],
                 }
+            case "capture_state":
+                self.looks += 1
+                over = self.looks > 2 or bool(request["stop"])
+                return {"ok": True, "packets": 1234, "lost": 5, "done": over, "error": self.capture_error}
             case _:
+                self.asked.append(request)
                 return {"ok": True}
 
     def _switch(self, name: str, request: Request) -> Request:
@@ -176,6 +184,8 @@ def call(*arguments: str, code: int = 0) -> str:
 def test_list_shows_every_link_both_ways_and_who_limits_the_rate(topology: Topology) -> None:
     topology.settings["s1-s2", "b_to_a"] |= {"ge_enter": 0.01, "ge_leave": 0.2, "ge_loss": 0.5}
     table = call("list")
+    topology.settings["s1-s2", "a_to_b"] |= {"ge_good_us": 900_000, "ge_bad_us": 50_000}
+    assert "50 ms after 900 ms: 1 lost" in call("list")
     for word in ("h1-s1", "s1-s2", "s2-h2", "2 Mbit/s", "5 ms", "0.01 in, 0.2 out: 0.5 lost", "veth"):
         assert word in table, table
     links = json.loads(call("list", "--json"))
@@ -352,7 +362,7 @@ def test_every_command_of_the_docs_works(topology: Topology) -> None:
 
 
 def test_every_declared_setting_has_the_option_that_people_know() -> None:
-    words = "delay jitter jitter-distribution reorder keep-order rate loss ber errors-in spare-retransmissions hit-retransmissions queue-packets ge-enter ge-leave ge-loss ge-ber trace"
+    words = "delay jitter jitter-distribution reorder keep-order rate loss ber errors-in spare-retransmissions hit-retransmissions queue-packets ge-enter ge-leave ge-loss ge-ber ge-good ge-bad duplicate dama-frame dama-delay dama-cra trace"
     command: Any = get_command(app)
     options = command.commands["set"].params
     names = {name for one in options for name in (*one.opts, *one.secondary_opts) if name.startswith("--")}
@@ -381,3 +391,17 @@ def test_nobody_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     made.close()
     assert "no switch answers at" in call("list", code=4)
     assert json.loads(call("list", "--json", code=4))["error"]["code"] == "switch_unreachable"
+
+
+def test_a_capture_is_asked_for_and_followed_to_its_end(topology: Topology, tmp_path: Path) -> None:
+    file = tmp_path / "out.pcapng"
+    said = call("capture", "s1-s2", str(file), "-d", "a_to_b", "--at", "b", "--seconds", "2.5", "--packets", "9")
+    assert said.split() == ["1,234", "packets", "in", str(file) + ",", "5", "came", "too", "fast"]
+    assert topology.asked == [
+        {"op": "capture", "link": "s1-s2", "file": str(file), "direction": "a_to_b", "at": "b", "duration_us": 2.5e6, "packets": 9, "snap_bytes": 128}
+    ]  # fmt: skip
+    topology.looks, topology.capture_error = 0, "/full: No space left on device"
+    assert "the capture ended early: /full: No space left on device" in call("capture", "s1-s2", "x", code=5)
+    assert "there is no link 's9'" in call("capture", "s9", "x", code=3)
+    assert "h1-s1 is a bare veth pair" in call("capture", "h1-s1", "x", code=5)
+    assert "at 'c' is not known; allowed: a, b" in call("capture", "s1-s2", "x", "--at", "c", code=2)

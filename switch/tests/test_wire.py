@@ -366,3 +366,22 @@ def test_a_bad_file_is_one_sentence_and_exit_code_2(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=10)
     assert done.returncode == 2
     assert done.stderr == f"fairlane-switch: {config}: /links/0/a_to_b/loss: 2 is out of range; allowed: 0 to 1\n"
+
+
+def test_a_capture_has_what_passes_its_end(net: WireNet, tmp_path: Path) -> None:
+    file = tmp_path / "out.pcapng"
+    with wire_between(net, tmp_path, LinkOptions(delay_us=5_000)) as wire, net.udp("a") as a, net.udp("b") as b:
+        wire.client.capture("a-b", file)
+        for _ in range(10):
+            a.send(b"from a")
+            b.send(b.recv(100).replace(b"a", b"b"))
+            assert a.recv(100) == b"from b"
+        state = wire.client.end_capture(file)
+        with pytest.raises(ControlError, match="there is no capture into"):
+            wire.client.capture_state(file)
+    assert (state.lost, state.done, state.error) == (0, True, None)
+    data = file.read_bytes()
+    assert data[:4] == b"\x0a\x0d\x0d\x0a"
+    assert (b"a-b a_to_b" in data, b"a-b b_to_a" in data) == (True, True)
+    assert (data.count(b"from a"), data.count(b"from b")) == (10, 10)
+    assert state.packets >= 20

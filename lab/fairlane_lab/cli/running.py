@@ -44,7 +44,16 @@ from fairlane_lab.results.folder import hand_over, new_folder
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.config import THREADS_VARIABLE
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
-from fairlane_lab.sweep.runners import KERNEL, MININET, SIM, Executor, OnOutcome, local_executor, mininet_testbed
+from fairlane_lab.sweep.runners import (
+    KERNEL,
+    MININET,
+    SIM,
+    Executor,
+    OnOutcome,
+    Outcome,
+    local_executor,
+    mininet_testbed,
+)
 from fairlane_lab.sweep.workers import dask_cluster, process_pool
 
 
@@ -147,6 +156,13 @@ def run(
     folder: Annotated[
         Path | None, typer.Option(help="The run folder; of one experiment. What is in it already is not run again.")
     ] = None,
+    capture: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LINK",
+            help="Write the packets of this link, as its end a sees them, to captures/POINT/REPEAT/LINK.pcapng in the run folder.",
+        ),
+    ] = None,
     dask: Annotated[
         str | None,
         typer.Option("--dask", metavar="ADDRESS", help="Address of a dask scheduler, such as tcp://host:8786."),
@@ -157,6 +173,8 @@ def run(
     selection = make_selection(runtime, seed, repeats, values, quick, target)
     if archived and (runtime == "mininet" or folder or selection != Selection(runtime=runtime)):
         fail("--archived: the archive has the runs of the files as they are; allowed: --runtime sim or kernel, no --folder, --seed, --repeats, --set or --quick")  # fmt: skip
+    if capture and (archived or dask is not None):
+        fail("--capture: the files are written where the runs are made anew; allowed: no --archived, no --dask")
     code = 0
     executor = _executor(runtime, jobs, dask, threads)
     definitions = find_experiments(names, selection)
@@ -169,7 +187,7 @@ def run(
                 continue
             with refusals():
                 where = folder or new_folder(definition.experiment.name, results)
-            campaign = Campaign(definition, selection, where, target)
+            campaign = Campaign(definition, selection, where, target, tuple(dict.fromkeys(capture or ())))
             code = max(code, _run(campaign, executor, stop, plots, check, as_json))
             if stop.is_requested:
                 break
@@ -208,11 +226,16 @@ def _bar(name: str, scenarios: Sequence[Scenario]) -> Generator[tuple[OnOutcome,
 
 def _run(campaign: Campaign, executor: Executor, stop: Stop, plots: bool, check: bool, as_json: bool) -> int:
     """Run a campaign and show what came out; returns the exit code."""
-    experiment = campaign.definition.experiment
+    experiment, problems = campaign.definition.experiment, list[str]()
     with refusals(), _bar(experiment.name, campaign.scenarios()) as (advance, report):
         if campaign.selection.runtime == "mininet":
             executor = mininet_testbed(campaign.target, experiment.mininet, report, RUNNERS["mininet"])
-        done = run_campaign(campaign, executor, advance)
+
+        def take(outcome: Outcome) -> None:
+            problems.extend(outcome.result.capture_problems if outcome.result else ())
+            advance(outcome)
+
+        done = run_campaign(campaign, executor, take)
     summary, interrupted = done.summary, done.interrupted or stop.is_requested
     lines = [f"runs that were there already: {done.skipped}"] if done.skipped else []
     if summary["points"]:
@@ -224,6 +247,8 @@ def _run(campaign: Campaign, executor: Executor, stop: Stop, plots: bool, check:
     for line in () if as_json else lines:
         console.print(line, soft_wrap=True)
     show_failures(summary["failures"])
+    for problem in problems:
+        note(f"a capture is not whole: {problem}", "yellow")
     if interrupted:
         kept = "what was measured until then is kept" if summary["points"] else "no run had finished, nothing is kept"
         note(f"interrupted: {kept}", "yellow")

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_hosts.errors import HostsError
+from fairlane_switch.control import ControlError
 from fairlane_switch.process import Service
 from fairlane_topology import control as fl_control
 from fairlane_topology.network import NetworkOptions
@@ -122,7 +123,7 @@ class _Active:
     changes: Changes
     watch: PortWatch
     begun_s: float
-    problem: RunError | None = None
+    problem: RunError | ControlError | None = None
     """Why it was given up before its end."""
 
     @property
@@ -219,10 +220,11 @@ class _Batch:
                 try:
                     if dead := one.bed.network.dead():
                         raise RunError(f"in the middle of the run {' and '.join(dead)}")
+                    one.running.captures.look()
                     if one.running.done_ns is None:
                         one.changes.apply_due()
                         due += [] if one.changes.due_s is None else [one.changes.due_s]
-                except RunError as error:  # the others go on
+                except (RunError, ControlError) as error:  # the others go on
                     one.problem, ends[id(one)] = error, now
             time.sleep(max(0.0, min(due) - time.monotonic()))
 
@@ -247,6 +249,7 @@ class _Batch:
             self._failed(one.group, bed, error)
             return
         result.wall_s = time.monotonic() - one.begun_s
+        result.capture_problems = one.running.capture_problems
         result.about = {
             **bed.about,
             "kernel": platform.release(),

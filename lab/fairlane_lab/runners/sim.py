@@ -50,6 +50,8 @@ def run(scenario: Scenario, machine: Machine | None = None) -> RunResult:
     try:
         seen = world.loop.run_until_complete(_observe(world))
         result = run_result(seen, step)
+        captures = json.loads(world.simulation.captures())
+        result.capture_problems = [capture["error"] for capture in captures if capture["error"]]
     finally:
         world.close()
     result.wall_s = time.perf_counter() - started

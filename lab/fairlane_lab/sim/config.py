@@ -191,6 +191,7 @@ class SimConfig:
                 "ports": [{"switch": switch, "port": port} for switch, port in self.managed],
                 "registers": find_part(scenario.program).sampled_registers(self) if scenario.series else [],
             },
+            "captures": [{"link": link, "file": str(file)} for link, file in scenario.captures.items()],
             "machine": None if self.machine is None else self.machine.document(scenario, self.sample_period_ns),
         }
 

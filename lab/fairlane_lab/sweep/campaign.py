@@ -12,7 +12,7 @@ import json
 import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from fairlane_lab.results.rows import make_rows
 from fairlane_lab.results.summary import summarise
 from fairlane_lab.results.tables import DETERMINISTIC, EVENTS, Store
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import Scenario
+from fairlane_lab.scenario import Scenario, checked_topology
 from fairlane_lab.sweep.runners import Executor, Outcome
 
 SCRIPT = "repeat.sh"
@@ -68,6 +68,7 @@ def _command(campaign: Mapping[str, Any], selection: Mapping[str, Any]) -> str:
 
 
 CAMPAIGN = "campaign.json"
+CAPTURES = "captures"
 _SHARED = ("duration_s", "warmup_s")
 """Values that all runs of a folder have alike."""
 
@@ -80,10 +81,21 @@ class Campaign:
     selection: Selection
     folder: Path
     target: str = "embedded"
+    captures: Sequence[str] = ()
+    """Links whose packets go into files beside the results; they change none of these."""
 
     def scenarios(self) -> list[Scenario]:
-        """Every run of it. Raises ExperimentError for a selection that makes no sense."""
-        return expand(self.definition, self.selection)
+        """Every run of it. Raises ExperimentError for a selection that makes no sense, RunFolderError for a capture of a link that is not there."""
+        found = expand(self.definition, self.selection)
+        return [self._capturing(scenario) for scenario in found] if self.captures else found
+
+    def _capturing(self, scenario: Scenario) -> Scenario:
+        there = [link.name for link in checked_topology(scenario).links]
+        if unknown := [link for link in self.captures if link not in there]:
+            why = f"{scenario.point} has no such link; it has: {', '.join(there)}"
+            raise RunFolderError(f"--capture {unknown[0]}: {why}")
+        folder = (self.folder / CAPTURES / scenario.point / str(scenario.repeat)).absolute()
+        return replace(scenario, captures={link: folder / f"{link}.pcapng" for link in self.captures})
 
     def inputs(self, scenarios: Sequence[Scenario]) -> list[Input]:
         """The files of these runs, and of all points of the experiment: the same whichever of them a selection leaves out."""
@@ -165,6 +177,8 @@ def _run(campaign: Campaign, executor: Executor, on_outcome: Callable[[Outcome],
     failures: list[Outcome] = []
     known = identity["inputs"].values()
     read = [each for each in inputs if each.kind not in ("experiment", "topology")]  # scenarios hold the others
+    for file in (file for each in missing for file in each.captures.values()):
+        file.parent.mkdir(parents=True, exist_ok=True)
 
     def take(outcome: Outcome) -> None:
         changed = [f"{each.kind} {each.given}" for each in read if each.digest not in known]

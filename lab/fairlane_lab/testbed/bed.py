@@ -19,6 +19,7 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from fairlane_hosts import loader
 from fairlane_hosts.apply import namespace_of, run_in_namespace, use_on_host, write_sysctls
 from fairlane_hosts.host import Attachment, attach, host_of
 from fairlane_hosts.loader import Lease
+from fairlane_switch.control import ControlError
 from fairlane_switch.process import end_processes, find_binary
 from fairlane_topology import changes as fl_changes
 from fairlane_topology import network as fl_net
@@ -43,6 +45,7 @@ from fairlane_topology.topology import PortKey, managed_ports
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario, changes_of
+from fairlane_lab.testbed.captures import Captures
 from fairlane_lab.testbed.plan import Plan, make_plan, sample_ms
 from fairlane_lab.wishes import Wishes, wishes
 
@@ -165,10 +168,13 @@ class Running:
     """Of the hosts."""
     thresholds: dict[PortKey, int | None]
     """In force at the beginning, packets."""
+    captures: Captures
     done_ns: int | None = None
     """CLOCK_MONOTONIC instant at which all files were finished, before the run's time was over."""
     counters: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
     """Of the host programs, by host, at the run's end."""
+    capture_problems: list[str] = field(default_factory=list[str])
+    """What is missing in the captures, at the run's end."""
 
     @property
     def scenario(self) -> Scenario:
@@ -246,6 +252,8 @@ class Bed:
         running, self._running = self._running, None
         if running is not None:
             end_processes(running.processes.values(), PROCESS_END_TIMEOUT_S)
+            with suppress(ControlError):  # the links may be what has ended
+                running.captures.end()
 
     def endpoint(self, switch: str) -> Endpoint:
         """P4Runtime of a switch."""
@@ -260,7 +268,8 @@ class Bed:
         folder.mkdir(parents=True, exist_ok=True)
         plan, wanted = make_plan(scenario, self.addresses, folder), wishes(scenario)
         variants = self._settings.apply(wanted)
-        running = self._running = Running(plan, 0, {}, folder, variants, self._control(scenario, plan))
+        thresholds, captures = self._control(scenario, plan), Captures(self.network.wire_control, scenario.captures)
+        running = self._running = Running(plan, 0, {}, folder, variants, thresholds, captures)
         for sink in plan.sinks:
             sink.ready.unlink(missing_ok=True)
             self._start_traffic(running, sink.name, sink.host, sink.command(sample_ms(scenario)))
@@ -332,6 +341,7 @@ class Bed:
                 problems = [f"the sender of flow {sender.name} {problems[0]}"]
                 break
         running.counters = settings.counters()
+        running.capture_problems = running.captures.end()
         end_processes(running.processes.values(), PROCESS_END_TIMEOUT_S)
         if problems:
             raise RunError(problems[0])

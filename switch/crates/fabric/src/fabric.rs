@@ -35,15 +35,55 @@ pub enum Sink {
     Interface(u32),
 }
 
+/// Where a tap sees the frames of a direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// As they come to the link, before bit errors; those that its queue refuses are not seen.
+    Entry,
+    /// As they are delivered.
+    Exit,
+}
+
+impl Passage {
+    /// What somebody at an end of a link sees of a direction; 0: of a_to_b, at end a.
+    pub fn at_end(end: usize, direction: usize) -> Passage {
+        match end == direction {
+            true => Passage::Entry,
+            false => Passage::Exit,
+        }
+    }
+}
+
+/// Gets the instant and the bytes of a frame.
+pub type See = Box<dyn FnMut(Nanos, &[u8]) + Send>;
+
+/// Sees the frames of a direction; changes nothing.
+pub struct Tap {
+    pub passage: Passage,
+    /// By which it is taken away again.
+    pub id: u64,
+    pub see: See,
+}
+
 /// A direction of a link.
 pub struct Wire {
     pub link: Link<FrameId>,
+    pub taps: Vec<Tap>,
     pub to: Sink,
     pub entity: EntityId,
     /// What it carries comes from another fabric, in portions.
     pub is_fed: bool,
     /// Frames that found as many under way as may be.
     pub dropped_no_memory: u64,
+}
+
+impl Wire {
+    fn show(&mut self, passage: Passage, at: Nanos, frame: &[u8]) {
+        let taps = self.taps.iter_mut();
+        for tap in taps.filter(|tap| tap.passage == passage) {
+            (tap.see)(at, frame);
+        }
+    }
 }
 
 /// The links' directions, the frames on them, and the calendar.
@@ -58,6 +98,8 @@ pub struct Fabric {
     pub leaving: VecDeque<(Nanos, u32, FrameId)>,
     /// A frame that was just sent to a host, over a wire without delay.
     pub at_host: Option<FrameId>,
+    /// A frame for taps, as it was before bit errors.
+    untouched: Vec<u8>,
 }
 
 impl Fabric {
@@ -77,6 +119,7 @@ impl Fabric {
         let entity = self.add_actor(Actor::Wire(index));
         self.wires.push(Wire {
             link,
+            taps: Vec::new(),
             to,
             entity,
             is_fed: false,
@@ -88,21 +131,49 @@ impl Fabric {
     /// Puts a frame on a wire; the fabric owns it from here on.
     #[inline]
     pub fn transmit(&mut self, now: Nanos, wire: u32, frame: FrameId) {
-        let wire = &mut self.wires[wire as usize];
+        let index = wire as usize;
+        let wire = &mut self.wires[index];
         if self.frames.in_use() > self.frames.max {
             wire.dropped_no_memory += 1;
             self.frames.release(frame);
             return;
         }
-        let buffer = self.frames.get_mut(frame);
-        if wire.link.transmit(now, buffer, frame).is_err() {
-            self.frames.release(frame);
+        let copy = wire.link.draw_duplicate();
+        let copy = copy.then(|| self.frames.duplicate(frame));
+        self.put(now, index, frame);
+        if let Some(copy) = copy {
+            self.put(now, index, copy);
         }
+        let wire = &self.wires[index];
         let next = wire.link.next_event();
         if next == Some(now) && matches!(wire.to, Sink::Host(_)) {
             self.at_host = Some(frame);
         }
         self.calendar.set(wire.entity, next);
+    }
+
+    #[inline]
+    fn put(&mut self, now: Nanos, wire: usize, frame: FrameId) {
+        let wire = &mut self.wires[wire];
+        let buffer = self.frames.get_mut(frame);
+        if !wire.taps.is_empty() {
+            self.untouched.clear();
+            self.untouched.extend_from_slice(buffer.as_ref());
+        }
+        if wire.link.transmit(now, buffer, frame).is_err() {
+            self.frames.release(frame);
+        } else if !wire.taps.is_empty() {
+            wire.show(Passage::Entry, now, &self.untouched);
+        }
+    }
+
+    /// A frame that has left a wire is to be delivered: its taps see it.
+    #[inline]
+    pub fn show_exit(&mut self, wire: u32, at: Nanos, frame: FrameId) {
+        let wire = &mut self.wires[wire as usize];
+        if !wire.taps.is_empty() {
+            wire.show(Passage::Exit, at, self.frames.get(frame).as_ref());
+        }
     }
 
     /// The link's settings changed: when it is due may have as well.

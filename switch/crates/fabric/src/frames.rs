@@ -82,6 +82,16 @@ impl Frames {
         id
     }
 
+    /// Another frame with the same bytes.
+    #[cold]
+    pub fn duplicate(&mut self, id: FrameId) -> FrameId {
+        let copy = self.take();
+        let mut buffer = std::mem::take(self.get_mut(copy));
+        buffer.load(self.get(id).as_ref());
+        *self.get_mut(copy) = buffer;
+        copy
+    }
+
     /// The frame is no more.
     #[inline]
     pub fn release(&mut self, id: FrameId) {

@@ -12,6 +12,6 @@ mod fabric;
 mod frames;
 mod switch;
 
-pub use fabric::{Actor, Fabric, Sink, Wire};
+pub use fabric::{Actor, Fabric, Passage, See, Sink, Tap, Wire};
 pub use frames::{FrameId, Frames};
 pub use switch::{Outlet, Switch};

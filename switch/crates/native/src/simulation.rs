@@ -176,6 +176,11 @@ impl Simulation {
         self.report(netsim::Simulation::hosts)
     }
 
+    /// What the captures have come to, JSON; their files have all of that.
+    fn captures(&self) -> PyResult<String> {
+        self.report(netsim::Simulation::captures)
+    }
+
     /// Finished transfers in the order in which they finished, JSON.
     fn transfers(&self) -> PyResult<String> {
         self.report(|network| network.transfers().to_vec())

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a checked configuration to the network.
 
-use crate::config::{Config, End, FlowConfig, LinkSettings, SwitchConfig};
+use crate::capture::Capture;
+use crate::config::{CaptureConfig, Config, End, FlowConfig, LinkSettings, SwitchConfig};
 use crate::error::ConfigError;
 use crate::flow::{Flow, FlowOptions};
 use crate::host::Host;
@@ -12,7 +13,7 @@ use crate::series::Sampler;
 use crate::simulation::{Changes, LinkEnds, Simulation};
 use apps::AppState;
 use device::{Device, DeviceConfig, QueueLimits};
-use fabric::{Actor, Fabric, Outlet, Sink, Switch};
+use fabric::{Actor, Fabric, Outlet, Passage, Sink, Switch};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -93,6 +94,7 @@ pub(crate) fn simulation(config: &Config) -> Result<Simulation, ConfigError> {
         let name = link.name.clone();
         links.push(LinkEnds { name, wires });
     }
+    let captures = captures(config, &links, &mut regions)?;
     let flows = add_flows(config, &partition.hosts, &mut regions);
     // What concerns the whole network stands in the first region's calendar.
     let fabric = &mut regions[0].fabric;
@@ -129,10 +131,34 @@ pub(crate) fn simulation(config: &Config) -> Result<Simulation, ConfigError> {
         flows,
         links,
         borders,
+        captures,
         changes,
         sampler,
         transfers: Vec::new(),
     })
+}
+
+/// Files for captures, and what sees the frames of their links.
+fn captures(
+    config: &Config,
+    links: &[LinkEnds],
+    regions: &mut [Region],
+) -> Result<Vec<Capture>, ConfigError> {
+    let apart = regions.len();
+    let each = |wanted: &CaptureConfig| {
+        let capture = Capture::create(wanted, apart)?;
+        let wires = links.iter().filter(|link| link.name == wanted.link);
+        for LinkEnds { wires, .. } in wires {
+            for (interface, direction) in (0..).zip(wanted.direction.indices()) {
+                let passage = Passage::at_end(wanted.at as usize, direction);
+                let Member { region, index } = wires[direction];
+                let taps = &mut regions[region].fabric.wires[index].taps;
+                taps.push(capture.tap(interface, passage));
+            }
+        }
+        Ok(capture)
+    };
+    config.captures.iter().map(each).collect()
 }
 
 fn pool(threads: usize) -> Result<Arc<ThreadPool>, ConfigError> {

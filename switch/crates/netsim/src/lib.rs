@@ -18,12 +18,14 @@
 //! | `hosts` | frames in, applications' steps and timers out |
 //! | `host`, `sockets`, `flow` | a host; the connections' ends and who takes what; a flow |
 //! | `machine` | real hosts: a User-mode Linux in the same calendar |
+//! | `capture` | frames of links in files |
 //! | `series` | samples in columns |
 //! | `results` | reports: flows, ports, links, hosts, switches, transfers |
 
 #![forbid(unsafe_code)]
 
 mod build;
+mod capture;
 pub mod config;
 mod error;
 mod flow;
@@ -40,6 +42,7 @@ mod simulation;
 mod sockets;
 mod windows;
 
+pub use capture::CaptureReport;
 pub use config::{Config, Direction, LinkSettings};
 pub use device::{Device, Nanos};
 pub use error::{ConfigError, RequestError};

@@ -203,6 +203,7 @@ impl Region {
         let next = loop {
             if let Some(exit) = exit {
                 if exit.dropped.is_none() {
+                    self.fabric.show_exit(wire, exit.at, exit.item);
                     self.hand_over(to, exit.item);
                 }
                 self.fabric.frames.release(exit.item);

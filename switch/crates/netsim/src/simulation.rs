@@ -3,6 +3,7 @@
 
 use crate::build;
 use crate::calendar::{Calendar, EntityId};
+use crate::capture::{Capture, CaptureReport};
 use crate::config::{Change, Config, Direction, LinkSettings};
 use crate::error::{listed, ConfigError, RequestError};
 use crate::region::{Member, Region, Stop};
@@ -25,6 +26,7 @@ pub struct Simulation {
     pub(crate) links: Vec<LinkEnds>,
     /// Wires from one region to another.
     pub(crate) borders: Vec<Member>,
+    pub(crate) captures: Vec<Capture>,
     pub(crate) changes: Changes,
     pub(crate) sampler: Option<Sampler>,
     pub(crate) transfers: Vec<Transfer>,
@@ -493,6 +495,11 @@ impl Simulation {
         let hosts = self.hosts.iter();
         let host = |at: &Member| self.regions[at.region].hosts.hosts[at.index].counts.clone();
         hosts.map(host).collect()
+    }
+
+    /// What the captures have come to, in the order of the configuration; their files have all of that.
+    pub fn captures(&self) -> Vec<CaptureReport> {
+        self.captures.iter().map(Capture::report).collect()
     }
 
     /// Finished transfers, in the order in which they finished.

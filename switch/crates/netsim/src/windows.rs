@@ -53,6 +53,10 @@ impl Simulation {
             }
             self.now = last;
             exchange(&mut self.regions);
+            // What is on its way between regions was sent in this window.
+            self.captures
+                .iter()
+                .for_each(|capture| capture.settle(next));
             if stop_on_messages && self.has_messages() {
                 self.settle(last);
                 return true;

@@ -274,7 +274,11 @@ mod tests {
             ge_leave: 0.25,
             ge_loss: 0.5,
             ge_ber: 1e-3,
-            trace: None,
+            duplicate: 0.5,
+            dama_frame_ns: 26_500_000,
+            dama_delay_ns: 500_000_000,
+            dama_cra_bps: 16_000,
+            ..LinkOptions::default()
         };
         assert_eq!(
             changed(&LinkOptions::default(), &options.show(Unit::Us)),
@@ -364,7 +368,7 @@ mod tests {
             setting_error(json!({"latency": 1})),
             "latency: unknown key; allowed: delay_us, jitter_us, jitter_distribution, reorder, rate_bps, loss, ber, errors_in, \
              spare_retransmissions, queue_packets, \
-             ge_enter, ge_leave, ge_loss, ge_ber, trace"
+             ge_enter, ge_leave, ge_loss, ge_ber, ge_good_us, ge_bad_us, duplicate, dama_frame_us, dama_delay_us, dama_cra_bps, trace"
         );
         assert_eq!(
             setting_error(json!({"ge_leave": 0})),

@@ -9,9 +9,11 @@
 //!
 //! - [`config`]: `links.json`, with settings as the control socket has them; [`traces`]: the files of traces.
 //! - [`network`]: all links and switches, and the frames on their way; [`lateness`] how late they left.
+//! - [`capture`]: links whose frames go into files.
 //! - [`request`]: what the control socket understands; [`control`]: the socket itself.
 //! - [`setup`]: from the configuration to [`run`], the loop; [`wakeup`]: timers in time.
 
+pub mod capture;
 pub mod config;
 pub mod lateness;
 pub mod network;

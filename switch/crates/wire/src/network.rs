@@ -4,9 +4,10 @@
 //! Interfaces have numbers. A frame that comes in at one goes into the link or the switch's port that begins there; what
 //! comes out at one is a [`Departure`]. Between two switches a frame never leaves the process.
 
+use crate::capture::Captures;
 use crate::lateness::Lateness;
 use device::{Device, Nanos};
-use fabric::{Actor, Fabric, FrameId, Outlet, Sink, Switch, Wire};
+use fabric::{Actor, Fabric, FrameId, Outlet, Sink, Switch, Tap, Wire};
 use netio::tx_batch::Departure;
 use std::collections::VecDeque;
 use traffic::calendar::EntityId;
@@ -74,6 +75,7 @@ pub struct Network {
     plugs: Vec<(u32, u32, Outlet)>,
     /// The switches whose frames are parsed and not handled yet, a place for each frame, in order of arrival.
     ahead: VecDeque<u32>,
+    pub(crate) captures: Captures,
     seed: u64,
     now: Nanos,
 }
@@ -95,6 +97,7 @@ impl Network {
             entrances: Vec::new(),
             plugs: Vec::new(),
             ahead: VecDeque::new(),
+            captures: Captures::default(),
             seed,
             now: 0,
         }
@@ -274,6 +277,7 @@ impl Network {
                 break;
             };
             if exit.dropped.is_none() {
+                self.fabric.show_exit(wire, exit.at, exit.item);
                 let counts = &mut self.counts[wire as usize];
                 counts.lateness.add(out.now().saturating_sub(exit.at));
                 if let Sink::Interface(interface) = to {
@@ -347,6 +351,11 @@ impl Network {
     /// A direction: `2 * link`, plus 1 for b_to_a.
     pub fn direction(&self, direction: usize) -> (&Wire, &Counts) {
         (&self.fabric.wires[direction], &self.counts[direction])
+    }
+
+    /// What sees the frames of a direction.
+    pub(crate) fn taps(&mut self, direction: usize) -> &mut Vec<Tap> {
+        &mut self.fabric.wires[direction].taps
     }
 
     /// Changes a direction.

@@ -2,6 +2,7 @@
 //! What the control socket understands: one JSON object in, one JSON object out. A request that is refused has
 //! changed nothing.
 
+use crate::capture::Captures;
 use crate::config::read_settings;
 use crate::network::{Network, DIRECTIONS};
 use netio::own_socket::reply;
@@ -11,7 +12,15 @@ use serde_json::{json, Map, Value};
 use traffic::link::{keys, LinkOptionError, Range, SpikeBlocks, Unit};
 use traffic::Nanos;
 
-const OPERATIONS: [&str; 5] = ["set", "spike", "outage", "get", "stats"];
+const OPERATIONS: [&str; 7] = [
+    "set",
+    "spike",
+    "outage",
+    "get",
+    "stats",
+    "capture",
+    "capture_state",
+];
 /// Of a spike or outage.
 const DURATION_US: Range = Range {
     min: 1.0,
@@ -41,7 +50,7 @@ pub fn handle(line: &str, now: Nanos, network: &mut Network, ports: Ports<'_>) -
     reply(answer(line, now, network, ports))
 }
 
-type Fields = Map<String, Value>;
+pub(crate) type Fields = Map<String, Value>;
 
 fn answer(
     line: &str,
@@ -56,6 +65,9 @@ fn answer(
     let op = take_word(&mut request, "op", &OPERATIONS)?;
     let op = op.ok_or_else(|| missing("op") + "; allowed: " + &OPERATIONS.join(", "))?;
     let op = OPERATIONS[op];
+    if op == "capture_state" {
+        return Captures::state(network, request);
+    }
     let link = take_word(&mut request, "link", network.names())?;
     let mut fields = Fields::new();
     if let "get" | "stats" = op {
@@ -76,6 +88,10 @@ fn answer(
         Some(direction @ 0..2) => direction..direction + 1,
         _ => 0..2,
     };
+    if op == "capture" {
+        Captures::tidy(network);
+        return Captures::begin(network, link, directions, request, now);
+    }
     let directions = directions.map(|direction| 2 * link + direction);
     if op == "set" {
         if request.is_empty() {
@@ -123,12 +139,12 @@ fn answer(
     Ok(fields)
 }
 
-fn missing(key: &str) -> String {
+pub(crate) fn missing(key: &str) -> String {
     format!("the key \"{key}\" is missing")
 }
 
 /// The index in `names` of what a key names, if it is there.
-fn take_word<T: AsRef<str>>(
+pub(crate) fn take_word<T: AsRef<str>>(
     request: &mut Fields,
     key: &str,
     names: &[T],
@@ -143,7 +159,7 @@ fn take_word<T: AsRef<str>>(
     })
 }
 
-fn nothing_left(request: &Fields, allowed: &str) -> Result<(), String> {
+pub(crate) fn nothing_left(request: &Fields, allowed: &str) -> Result<(), String> {
     match request.keys().next() {
         Some(key) => Err(format!("{key}: unknown key; allowed: {allowed}")),
         None => Ok(()),

@@ -2,10 +2,13 @@
 //! The control socket's language: each operation, and for each mistake a clear word and no change.
 
 mod outbox;
+#[path = "../../capture/tests/reading/mod.rs"]
+mod reading;
 
 use fabric::Sink;
 use netio::socket::RxCounters;
 use outbox::{offer, take};
+use reading::{read, temporary};
 use serde_json::{json, Value};
 use wire::config::parse;
 use wire::network::Network;
@@ -105,11 +108,11 @@ fn mistakes_are_told_with_what_is_allowed() {
     let mut told = |request: Value| error(&mut network, request);
     assert_eq!(
         told(json!({"op": "jump"})),
-        "op: \"jump\" is not known; allowed: set, spike, outage, get, stats"
+        "op: \"jump\" is not known; allowed: set, spike, outage, get, stats, capture, capture_state"
     );
     assert_eq!(
         told(json!({"link": "s1-s2"})),
-        "the key \"op\" is missing; allowed: set, spike, outage, get, stats"
+        "the key \"op\" is missing; allowed: set, spike, outage, get, stats, capture, capture_state"
     );
     assert_eq!(
         told(json!({"op": "set", "link": "s9"})),
@@ -127,7 +130,7 @@ fn mistakes_are_told_with_what_is_allowed() {
         told(json!({"op": "set", "link": "s1-s2"})),
         "nothing to set; allowed: delay_us, jitter_us, jitter_distribution, reorder, rate_bps, loss, ber, errors_in, \
          spare_retransmissions, queue_packets, \
-         ge_enter, ge_leave, ge_loss, ge_ber, trace"
+         ge_enter, ge_leave, ge_loss, ge_ber, ge_good_us, ge_bad_us, duplicate, dama_frame_us, dama_delay_us, dama_cra_bps, trace"
     );
     assert_eq!(
         told(json!({"op": "set", "link": "s1-s2", "loss": 0.5, "ber": 2})),
@@ -227,7 +230,8 @@ fn get_gives_links_in_the_form_of_the_file() {
         first["a_to_b"],
         json!({"delay_us": 5000, "jitter_us": 0, "jitter_distribution": "uniform", "reorder": false,
                "rate_bps": 0, "loss": 0.0, "ber": 0.0, "errors_in": "frame", "spare_retransmissions": false,
-               "queue_packets": 1000, "ge_enter": 0.0, "ge_leave": 1.0, "ge_loss": 1.0, "ge_ber": 0.0, "trace": null})
+               "queue_packets": 1000, "ge_enter": 0.0, "ge_leave": 1.0, "ge_loss": 1.0, "ge_ber": 0.0, "ge_good_us": 0,
+               "ge_bad_us": 0, "duplicate": 0.0, "dama_frame_us": 0, "dama_delay_us": 0, "dama_cra_bps": 0, "trace": null})
     );
 }
 
@@ -263,4 +267,113 @@ fn stats_count_both_directions_and_the_interfaces() {
     assert_eq!(link["b_to_a"]["offered_packets"], json!(0));
     assert_eq!(link["a"]["dropped_ring_full"], json!(3));
     assert_eq!(answer["frames"], json!({"capacity": 8, "in_use": 1}));
+}
+
+/// Until a capture is over.
+fn ended(network: &mut Network, file: &Value) -> Value {
+    for _ in 0..2_000 {
+        let state = ask(network, 0, json!({"op": "capture_state", "file": file}));
+        if state["done"] != json!(false) {
+            return state;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    panic!("the capture does not end");
+}
+
+#[test]
+fn a_capture_has_what_its_end_sees() {
+    let mut network = network();
+    let path = temporary("request");
+    let file = json!(path);
+    let begin = json!({"op": "capture", "link": "s1-s2", "file": file, "packets": 3});
+    assert_eq!(ask(&mut network, 7, begin.clone())["ok"], json!(true));
+    assert!(error(&mut network, begin).ends_with("is the file of another capture already"));
+    offer(&mut network, 0, 1_000, &[1; 60]);
+    take(&mut network, 5 * MS + 1_000); // no longer than until then does it take to b
+    offer(&mut network, 2, 5 * MS + 2_000, &[2; 60]); // another link
+    offer(&mut network, 1, 5 * MS + 3_000, &[3; 200]); // from b, without a delay
+    take(&mut network, 6 * MS);
+    offer(&mut network, 0, 6 * MS, &[4; 60]);
+    offer(&mut network, 0, 6 * MS, &[5; 60]);
+    let state = ended(&mut network, &file);
+    assert_eq!(
+        state,
+        json!({"ok": true, "packets": 3, "lost": 0, "done": true, "error": null})
+    );
+    let seen = read(&path);
+    std::fs::remove_file(&path).unwrap();
+    let first = seen[0].at_ns;
+    let found = seen.iter().map(|one| {
+        (
+            &*one.interface,
+            one.at_ns - first,
+            one.len_bytes,
+            one.bytes[0],
+        )
+    });
+    assert_eq!(
+        found.collect::<Vec<_>>(),
+        [
+            ("s1-s2 a_to_b", 0, 60, 1),
+            ("s1-s2 b_to_a", 5 * MS + 2_000, 200, 3),
+            ("s1-s2 a_to_b", 6 * MS - 1_000, 60, 4)
+        ]
+    );
+    assert_eq!(seen[1].bytes.len(), 128);
+    // By the wall clock: some time in this decade.
+    assert!(first / 1_000_000_000 > 1_700_000_000);
+    let gone = error(&mut network, json!({"op": "capture_state", "file": file}));
+    assert!(gone.starts_with("there is no capture into "), "{gone}");
+}
+
+#[test]
+fn a_capture_is_stopped_and_its_mistakes_are_told() {
+    let mut network = network();
+    let mut told = |more: Value| {
+        let mut request = json!({"op": "capture", "link": "s1-s2", "file": "/nowhere/x.pcapng"});
+        let fields = request.as_object_mut().unwrap();
+        fields.extend(more.as_object().unwrap().clone());
+        error(&mut network, request)
+    };
+    assert_eq!(
+        told(json!({"link": "s9"})),
+        "link: \"s9\" is not known; allowed: s1-s2, s2-h1"
+    );
+    assert_eq!(
+        told(json!({"at": "c"})),
+        "at: \"c\" is not known; allowed: a, b"
+    );
+    assert_eq!(
+        told(json!({"file": "x.pcapng"})),
+        "file: \"x.pcapng\" is not a file; allowed: a whole path"
+    );
+    assert_eq!(
+        told(json!({"packets": 0})),
+        "packets: 0 is out of range; allowed: 1 to 1000000000000 packets"
+    );
+    assert_eq!(
+        told(json!({"snap_bytes": 13})),
+        "snap_bytes: 13 is out of range; allowed: 14 to 65535 bytes"
+    );
+    assert_eq!(
+        told(json!({"seconds": 1})),
+        "seconds: unknown key; allowed: op, link, direction, at, file, packets, duration_us, snap_bytes"
+    );
+    let begin = json!({"op": "capture", "link": "s1-s2", "file": "/nowhere/x.pcapng"});
+    assert_eq!(ask(&mut network, 0, begin)["ok"], json!(true));
+    let state = ended(&mut network, &json!("/nowhere/x.pcapng"));
+    assert_eq!(
+        state["error"],
+        json!("/nowhere/x.pcapng: No such file or directory (os error 2)")
+    );
+    let path = temporary("stopped");
+    let begin = json!({"op": "capture", "link": "s1-s2", "file": path});
+    assert_eq!(ask(&mut network, 0, begin)["ok"], json!(true));
+    let stop = json!({"op": "capture_state", "file": path, "stop": true});
+    assert_eq!(ask(&mut network, 0, stop)["ok"], json!(true));
+    assert_eq!(ended(&mut network, &json!(path))["error"], Value::Null);
+    offer(&mut network, 0, 1, &[1; 60]); // nobody sees it
+    assert_eq!(read(&path), []);
+    std::fs::remove_file(&path).unwrap();
 }

@@ -4,6 +4,7 @@
 use super::{App, Change, Config, Distribution, End, LinkConfig, LinuxFlow, Sample};
 use crate::error::{listed, ConfigError};
 use crate::machine;
+use capture::SNAP_BYTES_ALLOWED;
 use device::{PortChange, PortConfig};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -39,6 +40,7 @@ impl Config {
         self.check_flows(&nodes)?;
         self.check_machine()?;
         self.check_changes(&nodes)?;
+        self.check_captures()?;
         if let Some(threads) = self.threads {
             let is_allowed = (1..=THREADS_MAX).contains(&threads);
             let allowed = format!("1 to {THREADS_MAX}, or null");
@@ -127,6 +129,29 @@ impl Config {
             if let Some(Node::Host(None)) = nodes.get(host.name.as_str()) {
                 let message = format!("\"{}\" is at no link; a host needs one", host.name);
                 return Err(ConfigError::new(format!("hosts[{i}]"), message));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_captures(&self) -> Checked {
+        let named = |name: &str| self.links.iter().any(|link| link.name == name);
+        for (i, capture) in self.captures.iter().enumerate() {
+            let here = format!("captures[{i}]");
+            if !named(&capture.link) {
+                let known = listed(self.links.iter().map(|link| link.name.as_str()));
+                return Err(unknown(format!("{here}.link"), &capture.link, known));
+            }
+            let mut others = self.captures[..i].iter();
+            if others.any(|other| other.file == capture.file) {
+                let file = capture.file.display().to_string();
+                return Err(twice(format!("{here}.file"), &file));
+            }
+            if let Some(bytes) = capture.snap_bytes {
+                let range = SNAP_BYTES_ALLOWED;
+                let allowed = format!("{} to {}, or null", range.start(), range.end());
+                let is_allowed = range.contains(&bytes);
+                allow(is_allowed, format!("{here}.snap_bytes"), bytes, allowed)?;
             }
         }
         Ok(())

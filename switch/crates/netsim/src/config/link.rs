@@ -51,6 +51,11 @@ impl Direction {
         }
     }
 
+    /// Those that are meant.
+    pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
+        self.indices().map(|index| ["a_to_b", "b_to_a"][index])
+    }
+
     /// Indices into [a_to_b, b_to_a].
     pub(crate) fn indices(self) -> std::ops::Range<usize> {
         match self {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What there is and what happens: from JSON, read and checked as a whole before anything is built.
 
+mod capture;
 mod change;
 mod check;
 mod link;
 mod node;
 
 pub use apps::{App, Bytes, CbrUdp, Command, Distribution, Interactive, OnOff, Video, Web};
+pub use capture::{CaptureConfig, Side};
 pub use change::{Change, PortSample, RegisterSample, Sample};
 pub use link::{Direction, End, LinkConfig, LinkSettings};
 pub use node::{
@@ -41,6 +43,9 @@ pub struct Config {
     /// What changes while it runs, at given instants.
     #[serde(default)]
     pub changes: Vec<Change>,
+    /// Links whose frames go into files.
+    #[serde(default)]
+    pub captures: Vec<CaptureConfig>,
     /// What is sampled; nothing without it.
     pub sample: Option<Sample>,
     /// Needed where a host is real.

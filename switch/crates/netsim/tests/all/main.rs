@@ -3,7 +3,10 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../../../capture/tests/reading/mod.rs"]
+mod reading;
 
+mod captures;
 mod config;
 mod ena;
 mod fast;

@@ -3,6 +3,7 @@
 
 use crate::common::tree::{self, PODS, TREE_HOSTS, UP};
 use crate::common::{add_route, assert_conserved, program, set_qthresh};
+use crate::reading::{read, temporary};
 use netsim::{Config, Direction, LinkSettings, Simulation};
 use serde_json::{json, Value};
 use std::fmt::Write;
@@ -203,4 +204,35 @@ fn a_network_in_parts_does_what_it_does_as_a_whole() {
             assert_eq!(whole, parts, "seed {seed}, {regions} regions");
         }
     }
+}
+
+/// Captures of links within and between regions, in order of time, are the same whatever the regions are.
+#[test]
+fn captures_are_in_order_and_do_not_depend_on_regions() {
+    let run = |threads: usize, regions: Option<usize>| {
+        let mut config = tiers();
+        config["changes"] = json!([]);
+        let links = [3, TREE_HOSTS + 9, TREE_HOSTS + 70];
+        let name = |link: &usize| temporary(&format!("l{link}-{threads}-{regions:?}"));
+        let paths: Vec<_> = links.iter().map(name).collect();
+        let captures = links.iter().zip(&paths);
+        let captures =
+            captures.map(|(link, path)| json!({"link": format!("l{link}"), "file": path}));
+        config["captures"] = captures.collect();
+        let mut sim = build(&config, threads, regions);
+        tree::add_routes(&mut sim);
+        sim.run_until(300 * MS);
+        let reports = sim.captures();
+        let seen: Vec<_> = paths.iter().map(|path| read(path)).collect();
+        paths
+            .iter()
+            .for_each(|path| std::fs::remove_file(path).unwrap());
+        for (report, seen) in reports.iter().zip(&seen) {
+            assert!(report.packets > 20, "{reports:?}");
+            assert!(seen.is_sorted_by_key(|one| one.at_ns));
+        }
+        seen
+    };
+    let parallel = run(2, None);
+    assert_eq!(run(1, None), parallel);
 }

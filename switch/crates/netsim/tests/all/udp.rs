@@ -254,3 +254,38 @@ fn a_seed_gives_the_same_bytes() {
     config["seed"] = json!(2);
     assert_ne!(first, everything(&config));
 }
+
+/// Each datagram comes twice, or some do; the copies are counted, and what is lost of them is by itself.
+#[test]
+fn duplicates_are_frames_like_others() {
+    let run = |a_to_b: serde_json::Value| {
+        let mut config = dumbbell(2_000_000, 50, 10 * MS, cbr(1_000_000));
+        config["links"][4]["a_to_b"] = a_to_b;
+        let name = &config["links"][4]["name"];
+        assert_eq!(name, "s1-s2");
+        let mut sim = routed(&config);
+        sim.run_until(10_000 * MS);
+        assert_conserved(&sim);
+        let links = sim.links();
+        let link = links
+            .iter()
+            .find(|l| l.link == "s1-s2" && l.direction == "a_to_b");
+        (received(&sim), link.unwrap().stats)
+    };
+    let (all, plain) = run(json!({"delay_ns": 10 * MS}));
+    assert_eq!(plain.duplicated_packets, 0);
+    let (twice, stats) = run(json!({"delay_ns": 10 * MS, "duplicate": 1.0}));
+    assert_eq!(
+        (twice, stats.duplicated_packets * 2),
+        (2 * all, stats.offered_packets)
+    );
+    let (some, stats) = run(json!({"delay_ns": 10 * MS, "duplicate": 0.1}));
+    let copies = stats.duplicated_packets;
+    // Of 1,304 datagrams: 130, with a deviation of 11.
+    assert!((86..=174).contains(&copies), "{copies}");
+    assert!((all + copies - 1..=all + copies).contains(&some));
+    let (half, stats) = run(json!({"delay_ns": 10 * MS, "duplicate": 1.0, "loss": 0.5}));
+    let lost = stats.dropped_loss;
+    assert!(lost.abs_diff(all) < 4 * 26, "{lost} of {}", 2 * all);
+    assert!((2 * all - lost).abs_diff(half) <= 4, "{half}, {lost}");
+}

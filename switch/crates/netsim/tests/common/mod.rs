@@ -188,18 +188,19 @@ pub fn add_flow(device: &mut Device, src: ([u8; 4], u16), dst: ([u8; 4], u16), f
     );
 }
 
-/// Sent = arrived + dropped for a reason + still there.
+/// Sent, and copies that links made = arrived + dropped for a reason + still there.
 pub fn assert_conserved(sim: &Simulation) {
     let sent: u64 = sim.hosts().iter().map(|h| h.tx_packets).sum();
     let arrived: u64 = sim.hosts().iter().map(|h| h.rx_packets).sum();
     let of_links = |l: &LinkReport| l.stats.dropped_packets() + l.on_link_packets;
     let links: u64 = sim.links().iter().map(of_links).sum();
+    let copies: u64 = sim.links().iter().map(|l| l.stats.duplicated_packets).sum();
     let switches: u64 = sim
         .switches()
         .iter()
         .map(|s| s.received - s.transmitted)
         .sum();
-    assert_eq!(sent, arrived + links + switches);
+    assert_eq!(sent + copies, arrived + links + switches);
     let drops: u64 = sim.switches().iter().flat_map(|s| s.drops.values()).sum();
     let waiting: u64 = sim.ports().iter().map(|p| p.waiting_packets).sum();
     let on_lines = switches - drops - waiting;

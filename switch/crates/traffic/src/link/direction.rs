@@ -6,6 +6,7 @@
 use super::jitter::JitterDraw;
 use super::segments::{Newest, Segment};
 use super::service::Service;
+use super::streams::unit;
 use super::{
     BitErrors, DropReason, ErrorsIn, GilbertElliott, LinkOptionError, LinkOptions, LinkStats,
     LinkStreams, LossModel, Nanos, SpikeBlocks, UNTOUCHED_BYTES,
@@ -193,11 +194,13 @@ impl<T> Link<T> {
         self.outage.contains(now).then_some(self.outage.until)
     }
 
-    /// The link begins at `now`: so does its trace. Instants before are of no meaning.
+    /// The link begins at `now`: so do its trace, its frames of grants and its bursts in time. Instants before are of no meaning.
     pub fn begin(&mut self, now: Nanos) {
-        if self.options.trace.is_some() && self.on_line.is_none() {
+        let has_beginning = self.options.trace.is_some() || self.options.dama_frame_ns > 0;
+        if has_beginning && self.on_line.is_none() {
             self.line = Service::new(now, &self.options);
         }
+        self.bursts.begin(now, &mut self.streams);
     }
 
     /// Changes the settings from `now` on. No frame is lost by it: frames on the medium keep their instants; the
@@ -210,9 +213,10 @@ impl<T> Link<T> {
         options.check()?;
         self.advance(now);
         let on_line_bytes = self.on_line.as_ref().map(|entry| entry.len_bytes);
+        let waiting = self.queue.iter().map(|entry| entry.len_bytes);
         self.line
-            .change(now, &self.options, &options, on_line_bytes);
-        self.bursts.set(options.ge_enter, options.ge_leave);
+            .change(now, &self.options, &options, on_line_bytes, waiting);
+        self.bursts.set(now, &options, &mut self.streams);
         self.loss = LossModel {
             good: options.loss,
             bad: options.ge_loss,
@@ -249,6 +253,18 @@ impl<T> Link<T> {
         self.outage = self.outage.opened(now, duration);
     }
 
+    /// Whether the frame that is offered next comes twice; its copy is to be offered right behind it.
+    #[inline]
+    pub fn draw_duplicate(&mut self) -> bool {
+        if self.options.duplicate == 0.0 {
+            self.streams.duplicates.skip(1);
+            return false;
+        }
+        let is_duplicated = unit(self.streams.duplicates.draw()) < self.options.duplicate;
+        self.stats.duplicated_packets += u64::from(is_duplicated);
+        is_duplicated
+    }
+
     /// Offers a frame at `now` (an instant before the last one offered counts as that one). Flips bits in it.
     ///
     /// # Errors
@@ -266,7 +282,7 @@ impl<T> Link<T> {
         self.stats.offered_packets += 1;
         self.stats.offered_bytes += len_bytes as u64;
         // All draws come first, for every frame: its fate must not depend on the queue's state.
-        let bad = self.bursts.step(&mut self.streams.bursts);
+        let bad = self.bursts.step(now, &mut self.streams);
         self.stats.bad_state_packets += u64::from(bad);
         let flips = match self.has_bit_errors {
             false => 0,
@@ -285,6 +301,9 @@ impl<T> Link<T> {
             },
             item,
         };
+        if is_free || self.queue.len() < self.options.queue_packets {
+            self.line.request(now, entry.len_bytes);
+        }
         if is_free {
             self.start(now.max(self.line.free_at()), entry);
         } else if self.queue.len() < self.options.queue_packets {

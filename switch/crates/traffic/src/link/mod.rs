@@ -16,6 +16,7 @@
 //! - A hand-over is a [`Link::set`] at an instant.
 
 mod bit_errors;
+mod dama;
 mod direction;
 mod gilbert;
 mod jitter;

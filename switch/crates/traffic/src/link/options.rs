@@ -36,6 +36,12 @@ pub struct LinkOptions {
     pub ge_leave: f64,
     pub ge_loss: f64,
     pub ge_ber: f64,
+    pub ge_good_ns: Nanos,
+    pub ge_bad_ns: Nanos,
+    pub duplicate: f64,
+    pub dama_frame_ns: Nanos,
+    pub dama_delay_ns: Nanos,
+    pub dama_cra_bps: u64,
     #[serde(skip)]
     pub trace: Option<Arc<Trace>>,
 }
@@ -57,6 +63,12 @@ impl Default for LinkOptions {
             ge_leave: 1.0,
             ge_loss: 1.0,
             ge_ber: 0.0,
+            ge_good_ns: 0,
+            ge_bad_ns: 0,
+            duplicate: 0.0,
+            dama_frame_ns: 0,
+            dama_delay_ns: 0,
+            dama_cra_bps: 0,
             trace: None,
         }
     }

@@ -121,10 +121,19 @@ const RATE: Kind = Kind::Number(Range {
 });
 // A stay of a million frames on average is the longest: from 0 there is no way back.
 const LEAVE: Kind = number(1e-6, 1.0, "", false);
+/// Of the states of a burst in time, and of a frame of grants: a link that nothing comes to for an hour catches up in a moment.
+const PERIOD_NS_MIN: Nanos = 1_000_000;
+const GRANTED: Kind = Kind::Number(Range {
+    min: 1e3,
+    max: 400e9,
+    unit: " bit/s",
+    whole: true,
+    zero: Some("none"),
+});
 const DISTRIBUTION: Kind = Kind::Word(JitterDistribution::NAMES);
 
 /// In the order in which they are shown.
-const ROWS: [Row; 15] = [
+const ROWS: [Row; 21] = [
     row("delay", Kind::Time, "Propagation delay."),
     row("jitter", Kind::Time, "Half width (uniform) or standard deviation (normal) of the delay; not above the delay."),
     row("jitter_distribution", DISTRIBUTION, "How the delay deviates from its mean."),
@@ -147,6 +156,12 @@ const ROWS: [Row; 15] = [
     row("ge_leave", LEAVE, "Probability per frame of leaving it: bursts last 1 / `ge_leave` frames on average."),
     row("ge_loss", CHANCE, "Probability that a frame is lost in the bad state."),
     row("ge_ber", CHANCE, "Probability that a bit is flipped in it."),
+    row("ge_good", Kind::Time, "Instead of `ge_enter`, with `ge_bad`: the mean time in the good state, frames or none; at least 1 ms."),
+    row("ge_bad", Kind::Time, "The mean time in the bad state: a burst meets all frames that come to the link meanwhile."),
+    row("duplicate", CHANCE, "Probability that a frame comes to the link twice; all else happens to the copy, right behind it, by itself."),
+    row("dama_frame", Kind::Time, "DAMA: the line sends what is granted for each frame of so long, at most `rate_bps`; at least 1 ms, 0: it sends by itself."),
+    row("dama_delay", Kind::Time, "From a request, at the start of a frame and by volume (VBDC), to its grant."),
+    row("dama_cra_bps", GRANTED, "Granted without a request (CRA)."),
     row("trace", Kind::Trace, "File in Mahimahi's format that takes the place of the rate, which is 0 then: a time in ms a line, 1,500 bytes each."),
 ];
 
@@ -349,6 +364,45 @@ impl LinkOptions {
             let message =
                 format!("{jitter} exceeds delay{suffix} ({max}); allowed: 0 to {max}{unit}");
             return Err(LinkOptionError::new(format!("jitter{suffix}"), message));
+        }
+        let (good, bad) = (self.ge_good_ns, self.ge_bad_ns);
+        let suffix = unit.parts().1;
+        if good.max(bad) > 0 {
+            let least = unit.show(PERIOD_NS_MIN);
+            let message = match (self.ge_enter > 0.0, good.min(bad) < PERIOD_NS_MIN) {
+                (true, _) => format!(
+                    "{} stands beside ge_enter ({}); allowed: one of them, the other 0",
+                    unit.show(good),
+                    self.ge_enter
+                ),
+                (_, true) => format!(
+                    "{} with ge_bad{suffix} {}; allowed: both at least {least}, or both 0",
+                    unit.show(good),
+                    unit.show(bad)
+                ),
+                _ => String::new(),
+            };
+            if !message.is_empty() {
+                return Err(LinkOptionError::new(format!("ge_good{suffix}"), message));
+            }
+        }
+        let frame = self.dama_frame_ns;
+        let problem = match self.rate_bps {
+            _ if frame == 0 => None,
+            _ if frame < PERIOD_NS_MIN => {
+                let least = unit.show(PERIOD_NS_MIN);
+                Some(format!("at least {least}, or 0"))
+            }
+            0 => Some("beside a rate_bps, without a trace".to_owned()),
+            rate if self.dama_cra_bps > rate => Some(format!(
+                "with dama_cra_bps ({}) of at most rate_bps ({rate})",
+                self.dama_cra_bps
+            )),
+            _ => None,
+        };
+        if let Some(allowed) = problem {
+            let message = format!("{} cannot be; allowed: {allowed}", unit.show(frame));
+            return Err(LinkOptionError::new(format!("dama_frame{suffix}"), message));
         }
         match &self.trace {
             Some(trace) if self.rate_bps != 0 => {

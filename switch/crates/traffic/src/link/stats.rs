@@ -17,6 +17,8 @@ pub enum DropReason {
 pub struct LinkStats {
     pub offered_packets: u64,
     pub offered_bytes: u64,
+    /// Copies, offered like all others.
+    pub duplicated_packets: u64,
     pub delivered_packets: u64,
     pub delivered_bytes: u64,
     pub dropped_queue_full: u64,

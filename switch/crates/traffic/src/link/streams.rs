@@ -55,6 +55,9 @@ pub struct LinkStreams {
     /// Of the Gilbert–Elliott chain, and of the bit errors in its bad state.
     pub(super) bursts: Stream,
     pub(super) bad_bit_errors: Stream,
+    /// Of bursts in time.
+    pub(super) stays: Stream,
+    pub(super) duplicates: Stream,
 }
 
 impl LinkStreams {
@@ -74,6 +77,8 @@ impl LinkStreams {
             jitter: next(),
             bursts: next(),
             bad_bit_errors: next(),
+            stays: next(),
+            duplicates: next(),
         }
     }
 }

@@ -259,3 +259,79 @@ fn rate_and_trace_change_into_each_other_without_a_loss() {
     link.set(100 * MS, traced(&[5], 50)).unwrap();
     assert_eq!(deliveries(&mut link), [(9, 111)]);
 }
+
+/// Which of the frames that come each `period` within `until` are lost.
+fn fates_in_time(options: &LinkOptions, period: u64, until: u64) -> Vec<bool> {
+    let mut link = link(options.clone(), 5);
+    (0..until / period)
+        .map(|k| {
+            let now = k * period;
+            link.transmit(now, &mut [0u8; 114], 0).unwrap();
+            link.poll(now).unwrap().dropped.is_some()
+        })
+        .collect()
+}
+
+/// Bursts in time: exponential stays, at the same instants whatever is sent, and through silence.
+#[test]
+fn bursts_in_time_do_not_depend_on_the_frames() {
+    let options = LinkOptions {
+        ge_good_ns: 300 * MS,
+        ge_bad_ns: 100 * MS,
+        ..LinkOptions::default()
+    };
+    let lost = fates_in_time(&options, MS, 1_000_000 * MS);
+    let bursts = runs(&lost);
+    let n = bursts.len() as f64;
+    let mean = bursts.iter().sum::<usize>() as f64 / n;
+    // An exponential stay of 100 ms is seen by this many frames on average, one with none left out.
+    let expected = 1.0 / (1.0 - (-0.01f64).exp());
+    assert!((mean - expected).abs() < 4.0 * 100.0 / n.sqrt(), "{mean}");
+    // So many begin in 1000 s: one each 400 ms.
+    assert!((n - 2_475.0).abs() < 4.0 * 50.0, "{n}");
+    let seldom = fates_in_time(&options, 250 * MS, 1_000_000 * MS);
+    let same = lost.iter().step_by(250).zip(&seldom);
+    assert!(
+        same.clone().count() == 4_000 && same.into_iter().all(|(often, seldom)| often == seldom)
+    );
+}
+
+/// The trace and the bursts of a link begin when it does, however late by the clock that is.
+#[test]
+fn bursts_in_time_begin_in_the_good_state_when_the_link_begins() {
+    let options = LinkOptions {
+        ge_good_ns: 60_000 * MS,
+        ge_bad_ns: MS,
+        ..LinkOptions::default()
+    };
+    let at = 1 << 60;
+    let mut link = link(options, 1);
+    link.begin(at);
+    link.transmit(at, &mut [0u8; 114], 0).unwrap();
+    assert_eq!(link.poll(at).unwrap().dropped, None);
+}
+
+#[test]
+fn bursts_in_time_stand_alone_and_are_not_shorter_than_a_millisecond() {
+    let error = |ge_good_ns, ge_bad_ns, ge_enter| {
+        let options = LinkOptions {
+            ge_good_ns,
+            ge_bad_ns,
+            ge_enter,
+            ..LinkOptions::default()
+        };
+        options.check().unwrap_err().to_string()
+    };
+    assert_eq!(
+        error(2 * MS, 3 * MS, 0.1),
+        "ge_good_ns: 2000000 stands beside ge_enter (0.1); allowed: one of them, the other 0"
+    );
+    assert_eq!(
+        error(2 * MS, 0, 0.0),
+        "ge_good_ns: 2000000 with ge_bad_ns 0; allowed: both at least 1000000, or both 0"
+    );
+    assert_eq!(
+        error(0, MS / 2, 0.0),
+        "ge_good_ns: 0 with ge_bad_ns 500000; allowed: both at least 1000000, or both 0"
+    );
+}

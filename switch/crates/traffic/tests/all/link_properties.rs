@@ -87,7 +87,17 @@ fn options() -> impl Strategy<Value = LinkOptions> {
                 ge_leave: ge.0,
                 ge_loss: ge.1,
                 ge_ber: ge.2,
+                ge_good_ns: if ge_enter == 0.0 { 5_000_000 } else { 0 },
+                ge_bad_ns: if ge_enter == 0.0 { 2_000_000 } else { 0 },
+                dama_frame_ns: if normal && rate_bps > 0 && trace.is_none() {
+                    3_000_000
+                } else {
+                    0
+                },
+                dama_delay_ns: delay_ns,
+                dama_cra_bps: (rate_bps / 4).max(1_000),
                 trace,
+                ..LinkOptions::default()
             },
         )
 }
@@ -189,7 +199,8 @@ proptest! {
                     link.spike(now, spike.1, spike.2);
                 }
                 if k == change.0 && settings.trace.is_none() {
-                    let rate_bps = change.1;
+                    let least = if settings.dama_frame_ns > 0 { settings.dama_cra_bps } else { 0 };
+                    let rate_bps = change.1.max(least);
                     link.set(now, LinkOptions { rate_bps, ..settings.clone() }).unwrap();
                 }
                 let _ = link.transmit(now, &mut vec![0; *len], k);

@@ -9,6 +9,7 @@ mod fq_properties;
 mod link_behaviour;
 mod link_bursts;
 mod link_chance;
+mod link_dama;
 mod link_errors;
 mod link_properties;
 mod port_queues;
