@@ -23,7 +23,7 @@ PYTEST := env -u MAKEFLAGS -u MFLAGS setup/run_pytest.sh .setup/pytest
 TESTS := p4src controller hosts lab mininet switch bench setup tutorials
 # Where no program's name may be.
 NO_PROGRAM := controller/fairlane controller/fairlane_controller lab/fairlane_lab mininet ptf_tests -name '*.py' -not -path '*/fairlane_controller/programs/*' \
-	-not -path 'ptf_tests/cases/*' -not -name 'test_*' -not -name 'fuzz_*' -not -path 'ptf_tests/ena_*' -not -path 'ptf_tests/gfr_*' -not -path 'ptf_tests/qthresh_*' -not -path 'ptf_tests/rank_*' -not -path 'ptf_tests/*_oracle.py'
+	-not -path 'ptf_tests/cases/*' -not -name qdisc.py -not -name 'test_*' -not -name 'fuzz_*' -not -path 'ptf_tests/ena_*' -not -path 'ptf_tests/gfr_*' -not -path 'ptf_tests/qthresh_*' -not -path 'ptf_tests/rank_*' -not -path 'ptf_tests/*_oracle.py'
 export PATH := $(CURDIR)/.setup/rust:$(PATH)$(shell command -v cargo >/dev/null || echo ":$(HOME)/.cargo/bin")
 ifneq ($(wildcard .setup/rust-toolchain),)  # set-up found no pinned tool chain
 export RUSTUP_TOOLCHAIN ?= $(shell cat .setup/rust-toolchain)

@@ -6,9 +6,11 @@ Times are seconds from the scenario's zero. A runtime describes each flow and ea
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from fairlane_hosts.programs import COUNTERS
@@ -272,3 +274,14 @@ def _points(seen: Recording, name: str, metric: str, samples: Samples, factor: f
     for t_s, value in samples.points:
         if 0 <= t_s <= seen.end_s + INSTANT_S:
             yield SeriesPoint(t_s, name, metric, value * factor)
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Objects of a JSON-lines file; a last line that was cut off is left out, a missing file is empty."""
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            event: Any = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(event, dict):
+            yield cast("dict[str, Any]", event)

@@ -16,6 +16,7 @@ from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunResult
 from fairlane_lab.scenario import App, Scenario
 from fairlane_lab.testbed.bed import Bed, Running
+from fairlane_lab.testbed.captures import Captures
 from fairlane_lab.testbed.collect import collect
 from fairlane_lab.testbed.grouping import groups_of
 from fairlane_lab.testbed.plan import make_plan
@@ -96,7 +97,7 @@ def collected(folder: Path, rates: dict[str, float]) -> RunResult:
     watched.drops[KEY] = [(ZERO_S + t, 10.0 * t) for t in (0.0, 12.2)]
     ports = {KEY: fl_topology.PortSpec(rate_bps=51_840_000, queue_packets=4000, link_layer="atm")}
     bed = SimpleNamespace(state=folder, ports=ports, network=SimpleNamespace(topology=topology), part=find_part("gfr"))
-    running = Running(plan, round(ZERO_S * 1e9), {}, folder, {}, {})
+    running = Running(plan, round(ZERO_S * 1e9), {}, folder, {}, {}, Captures(folder, {}))
     return collect(cast("Bed", bed), running, watched, [])
 
 

@@ -12,9 +12,10 @@ from fairlane_lab.cli import app
 from fairlane_lab.cli.running import RUNNERS
 from fairlane_lab.definition.expansion import Selection, expand
 from fairlane_lab.definition.loading import load
+from fairlane_lab.recording import read_lines
 from fairlane_lab.report.run_folder import open_run, run_of
 from fairlane_lab.report.tables import result_table
-from fairlane_lab.results.folder import new_folder, publish, read_lines
+from fairlane_lab.results.folder import new_folder, publish
 from rich.console import Console
 from typer.testing import CliRunner, Result
 

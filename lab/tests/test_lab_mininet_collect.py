@@ -19,6 +19,7 @@ from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.scenario import App, Control, Flow, Scenario
 from fairlane_lab.testbed.bed import Bed, Running
+from fairlane_lab.testbed.captures import Captures
 from fairlane_lab.testbed.collect import VoidError, collect
 from fairlane_lab.testbed.plan import make_plan
 from fairlane_lab.testbed.port_watch import PERIOD_S, Standstills, Watched
@@ -69,7 +70,7 @@ class Made:
             "t", "p", {}, {}, self.flows, 10.0, self.warmup_s, control=Control("qthresh", "auto"), series=self.series
         )
         plan = make_plan(scenario, {"h1": "10.0.1.1", "h2": "10.0.2.2", "h3": "10.0.3.3"}, self.folder)
-        running = Running(plan, round(ZERO_S * 1e9), {}, self.folder, {}, {KEY: 6})
+        running = Running(plan, round(ZERO_S * 1e9), {}, self.folder, {}, {KEY: 6}, Captures(self.folder, {}))
         times = [t / 10 for t in range(102)]
         samples = [
             {"t_ns": round((ZERO_S + t) * 1e9), "flow": 0, "cwnd": 10 if t < 2 else 4, "ssthresh": 2**31 - 1}
@@ -231,6 +232,6 @@ def test_a_sender_without_a_summary_is_said(tmp_path: Path) -> None:
     path.write_text(path.read_text().rpartition('{"summary"')[0] + '{"summ')
     scenario = Scenario("t", "p", {}, {}, (RENO,), 10.0, 2.0)
     plan = make_plan(scenario, {"h1": "10.0.1.1", "h3": "10.0.3.3"}, tmp_path)
-    running = Running(plan, 0, {}, tmp_path, {}, {})
+    running = Running(plan, 0, {}, tmp_path, {}, {}, Captures(tmp_path, {}))
     with pytest.raises(RunError, match=r"reno\.jsonl: the sender wrote no summary"):
         collect(cast("Bed", FakeBed(tmp_path)), running, Watched(), [])

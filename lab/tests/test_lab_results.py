@@ -18,8 +18,8 @@ import pytest
 from fairlane_lab.definition.judging import Expectation
 from fairlane_lab.definition.strict import Between
 from fairlane_lab.paths import REPOSITORY
+from fairlane_lab.recording import read_lines
 from fairlane_lab.results import tables
-from fairlane_lab.results.folder import read_lines
 from fairlane_lab.results.rows import make_rows, merged_about, natural, run_metrics, slowdown_metrics, with_slowdowns
 from fairlane_lab.results.statistics import aggregate, aggregate_ratio, holm
 from fairlane_lab.results.tables import Store

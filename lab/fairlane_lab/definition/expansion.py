@@ -241,8 +241,8 @@ def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_
     body, point = resolution.body, resolution.point
     drawn = Drawn(body.run.draws, lambda name: fixed_hash(base_seed, repeat, "draws", name))
     flows, offset_s = _start(body, repeat, fixed_hash(base_seed, repeat, "starts"), drawn)
-    run = {"duration_s": body.run.duration_s, "warmup_s": body.run.warmup_s}
-    params = {**resolution.columns(), "offset_s": offset_s, **run}
+    duration_s, warmup_s = body.run.duration_s, body.run.warmup_s
+    params = {**resolution.columns(), "offset_s": offset_s, "duration_s": duration_s, "warmup_s": warmup_s}
     return Scenario(
         experiment=definition.experiment.name,
         point=point.name,
@@ -261,7 +261,8 @@ def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_
         until_done=body.run.until_done,
         topology_file=resolution.topology.file,
         drawn=drawn.record,
-        **run,
+        duration_s=duration_s,
+        warmup_s=warmup_s,
     )
 
 

@@ -21,7 +21,8 @@ from fairlane_lab.definition.loading import Definition, load, make_definition
 from fairlane_lab.definition.strict import Runtime, Where, matches
 from fairlane_lab.paths import results_root
 from fairlane_lab.problems import RunFolderError, pydantic_problems
-from fairlane_lab.results.folder import SUMMARY, read_document, read_lines
+from fairlane_lab.recording import read_lines
+from fairlane_lab.results.folder import SUMMARY, read_document
 from fairlane_lab.results.statistics import Spread
 from fairlane_lab.results.tables import EVENTS
 from fairlane_lab.results.verdicts import Verdict

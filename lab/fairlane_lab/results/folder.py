@@ -11,11 +11,11 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from importlib import metadata as packages
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from fairlane_controller.documents import parse_json
 
@@ -78,17 +78,6 @@ def publish(folder: Path, summary: dict[str, Any]) -> Path:
     link.symlink_to(folder.name)
     link.replace(latest)
     return path
-
-
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Objects of a JSON-lines file; a last line that was cut off is left out, a missing file is empty."""
-    for line in path.read_text().splitlines() if path.exists() else ():
-        try:
-            event: Any = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(event, dict):
-            yield cast("dict[str, Any]", event)
 
 
 def read_document(folder: Path, name: str) -> dict[str, Any]:

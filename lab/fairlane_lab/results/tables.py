@@ -26,7 +26,8 @@ import pyarrow.parquet as pq
 
 from fairlane_lab.definition.names import PARAMETERS, column_kind
 from fairlane_lab.measures import finite_or_none
-from fairlane_lab.results.folder import read_lines, write_whole
+from fairlane_lab.recording import read_lines
+from fairlane_lab.results.folder import write_whole
 from fairlane_lab.results.rows import KEY, TABLES, Row, RunRows, natural
 from fairlane_lab.run_result import RunError
 

@@ -14,8 +14,15 @@ from fairlane_topology import topology as fl_topology
 from fairlane_topology.topology import PortKey
 
 from fairlane_lab.measures import Samples, known_sum
-from fairlane_lab.recording import FlowRecord, PortRecord, Recording, counters_of, make_result, make_transfer
-from fairlane_lab.results.folder import read_lines
+from fairlane_lab.recording import (
+    FlowRecord,
+    PortRecord,
+    Recording,
+    counters_of,
+    make_result,
+    make_transfer,
+    read_lines,
+)
 from fairlane_lab.run_result import AFTER_SPIKE_S, RunError, RunResult, Transfer
 from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, tcp_of
 from fairlane_lab.testbed.bed import Bed, Running
