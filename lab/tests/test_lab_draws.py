@@ -132,7 +132,7 @@ def test_every_experiment_can_be_set_up_with_the_smallest_buffers_that_are_drawn
     if in_sim:
         pytest.importorskip("fairlane_switch.native", reason="the simulator is not built: make setup")
     of_points: dict[str, list[Scenario]] = {}
-    for scenario in expand(loaded, Selection(runtime="sim" if in_sim else "mininet", repeats=12)):
+    for scenario in expand(loaded, Selection(runtime="sim" if in_sim else loaded.experiment.runtimes[0], repeats=12)):
         assert scenario.drawn or draws_of(loaded.document).fixed
         of_points.setdefault(scenario.point, []).append(scenario)
     every = max(1, len(of_points) // POINTS)

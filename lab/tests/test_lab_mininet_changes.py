@@ -125,7 +125,8 @@ def test_a_change_that_is_refused_ends_its_own_run_alone(tmp_path: Path) -> None
     for bed in (refusing, other):
         changes = changes_of(bed, LinkChange(at_s=0.5, link="s1-s2", delay_ms=3), since_s=1)
         group = Group({}, "qthresh", 1, 1_000_000, 1014, deque([Job(scenario(duration_s=1.0), 0)]))
-        running = SimpleNamespace(zero_ns=time.monotonic_ns() - 1_000_000_000, done_ns=None)
+        captures = SimpleNamespace(look=lambda: None)
+        running = SimpleNamespace(zero_ns=time.monotonic_ns() - 1_000_000_000, done_ns=None, captures=captures)
         runs.append(_Active(group, cast("Any", bed), cast("Any", running), changes, cast("Any", None), 0.0))
     results: list[RunResult | RunError] = []
     batch = _Batch([], MininetOptions(), tmp_path, lambda _, result: results.append(result), print, ExitStack())

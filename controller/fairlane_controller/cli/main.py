@@ -53,7 +53,7 @@ COMMANDS = [
 PLUGIN_SUMMARIES = {
     "hosts": "TCP variants of the hosts: list, check, show, use.",
     "lab": "Experiments: run them, show their tables, make their plots.",
-    "link": "Links of a running topology: list, show, set, spike, outage.",
+    "link": "Links of a running topology: list, show, set, spike, outage, capture.",
 }
 """Of our own other packages, so that the list imports none of them."""
 
