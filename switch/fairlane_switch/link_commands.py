@@ -174,6 +174,10 @@ def _word(what: str, allowed: tuple[str, ...], text: str) -> str:
     return text
 
 
+def _option_of(what: str, words: tuple[str, ...], help_text: str) -> Any:
+    return typer.Option(help=help_text, metavar="|".join(words), parser=partial(_word, what, words))
+
+
 Way = Annotated[
     str,
     typer.Option(
@@ -236,10 +240,10 @@ def spike(
     direction: Way = "both",
     blocks: Annotated[
         str,
-        typer.Option(
-            help="delivery: then all comes at once; line: nothing starts on it, packets wait in its queue.",
-            metavar="|".join(SPIKE_BLOCKS),
-            parser=partial(_word, "blocks", SPIKE_BLOCKS),
+        _option_of(
+            "blocks",
+            SPIKE_BLOCKS,
+            "delivery: then all comes at once; line: nothing starts on it, packets wait in its queue.",
         ),
     ] = "delivery",
     state: StateOption = None,
@@ -272,10 +276,10 @@ def capture(
     direction: Way = "both",
     at: Annotated[
         str,
-        typer.Option(
-            help="The end that sees: what it sends, as it comes to the link, and what comes to it, as it is delivered.",
-            metavar="|".join(ENDS),
-            parser=partial(_word, "at", ENDS),
+        _option_of(
+            "at",
+            ENDS,
+            "The end that sees: what it sends, as it comes to the link, and what comes to it, as it is delivered.",
         ),
     ] = "a",
     seconds: Annotated[float | None, typer.Option(help="End after so long; otherwise with Ctrl-C.", min=0.001)] = None,

@@ -24,6 +24,16 @@ pub struct Interface {
     pub description: String,
 }
 
+impl Interface {
+    /// A direction of a link, as one of its ends sees it.
+    pub fn of_link(link: &str, direction: &str, end: &str) -> Interface {
+        Interface {
+            name: format!("{link} {direction}"),
+            description: format!("seen at end {end}"),
+        }
+    }
+}
+
 /// A frame that was seen.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {

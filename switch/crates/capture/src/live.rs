@@ -41,8 +41,9 @@ pub struct Progress {
     pub error: Option<String>,
 }
 
-#[derive(Default)]
 struct Shared {
+    /// When somebody wanted to know how far it is.
+    asked: Mutex<Instant>,
     packets: AtomicU64,
     lost: AtomicU64,
     /// No frame is taken any more.
@@ -51,10 +52,15 @@ struct Shared {
     error: Mutex<Option<String>>,
 }
 
+impl Shared {
+    fn is_wanted(&self) -> bool {
+        lock(&self.asked).elapsed() < LEASE
+    }
+}
+
 /// A running capture; the file is complete when it is dropped.
 pub struct Live {
     shared: Arc<Shared>,
-    asked: Arc<Mutex<Instant>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -80,11 +86,16 @@ impl Live {
         limits: Limits,
     ) -> io::Result<(Live, Recorder)> {
         let (ring, consumer) = RingBuffer::new(RING_BYTES);
-        let shared = Arc::new(Shared::default());
-        let asked = Arc::new(Mutex::new(Instant::now()));
+        let shared = Arc::new(Shared {
+            asked: Mutex::new(Instant::now()),
+            packets: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
+            is_done: AtomicBool::new(false),
+            error: Mutex::new(None),
+        });
         let writing = Writing {
             shared: shared.clone(),
-            asked: asked.clone(),
             ring: consumer,
             end: limits.duration.map(|duration| Instant::now() + duration),
             bytes: Vec::with_capacity(snap_bytes as usize),
@@ -101,7 +112,6 @@ impl Live {
         })?;
         let live = Live {
             shared: shared.clone(),
-            asked,
             thread: Some(thread),
         };
         let recorder = Recorder {
@@ -116,7 +126,7 @@ impl Live {
 
     /// How far it is. It goes on for as long as somebody asks.
     pub fn progress(&self) -> Progress {
-        *lock(&self.asked) = Instant::now();
+        *lock(&self.shared.asked) = Instant::now();
         // First: what is counted by then stays.
         let is_done = self.is_done();
         Progress {
@@ -129,7 +139,7 @@ impl Live {
 
     /// It has ended, and nobody has asked for that.
     pub fn is_abandoned(&self) -> bool {
-        self.is_done() && lock(&self.asked).elapsed() > LEASE
+        self.is_done() && !self.shared.is_wanted()
     }
 
     /// Nothing is written any more.
@@ -180,7 +190,6 @@ impl Recorder {
 /// The thread's side.
 struct Writing {
     shared: Arc<Shared>,
-    asked: Arc<Mutex<Instant>>,
     ring: Consumer<u8>,
     end: Option<Instant>,
     bytes: Vec<u8>,
@@ -195,9 +204,8 @@ impl Writing {
             if is_over {
                 return file.flush();
             }
-            let now = Instant::now();
-            let is_wanted = now < *lock(&self.asked) + LEASE;
-            if !is_wanted || self.end.is_some_and(|end| end <= now) {
+            let is_late = self.end.is_some_and(|end| end <= Instant::now());
+            if is_late || !self.shared.is_wanted() {
                 self.shared.is_over.store(true, Ordering::Release);
             } else {
                 thread::sleep(LOOK);

@@ -264,7 +264,7 @@ fn add_flows(config: &Config, places: &[Member], regions: &mut [Region]) -> Vec<
     let flow = |(i, flow): (usize, &FlowConfig)| {
         let ends = [&flow.from, &flow.to].map(find);
         let [from, to] = ends.map(|host| places[host]);
-        let [sender, receiver] = config.ends(i);
+        let [sender, receiver] = config.ends(i, ends);
         let mut add = |region: usize, name: &str, receiver_in: Option<Member>| {
             let Region { fabric, hosts, .. } = &mut regions[region];
             let index = hosts.flows.len();

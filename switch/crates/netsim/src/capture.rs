@@ -55,10 +55,7 @@ impl Capture {
         let interfaces: Vec<Interface> = config
             .direction
             .names()
-            .map(|name| Interface {
-                name: format!("{} {name}", config.link),
-                description: format!("seen at end {}", config.at.name()),
-            })
+            .map(|name| Interface::of_link(&config.link, name, config.at.name()))
             .collect();
         let snap_bytes = config.snap_bytes.unwrap_or(capture::SNAP_BYTES);
         let file = CaptureFile::create(&config.file, &interfaces, snap_bytes);
@@ -110,25 +107,21 @@ impl Capture {
 
 impl Records {
     fn take(&mut self, interface: u32, at: Nanos, frame: &[u8]) {
-        let (kept, len_bytes) = (
-            &frame[..frame.len().min(self.snap_bytes)],
-            frame.len() as u32,
-        );
-        if self.is_apart {
-            let bytes = kept.into();
-            self.pending.push(Record {
+        let len_bytes = frame.len() as u32;
+        let bytes = &frame[..frame.len().min(self.snap_bytes)];
+        match self.is_apart {
+            true => self.pending.push(Record {
+                at,
+                interface,
+                len_bytes,
+                bytes: bytes.into(),
+            }),
+            false => self.write(Frame {
                 at,
                 interface,
                 len_bytes,
                 bytes,
-            });
-        } else {
-            self.write(Frame {
-                at,
-                interface,
-                len_bytes,
-                bytes: kept,
-            });
+            }),
         }
     }
 

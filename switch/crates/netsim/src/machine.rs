@@ -402,19 +402,22 @@ fn plan_of(config: &Config, settings: &MachineConfig, hosts: &[usize]) -> Plan {
         found.unwrap_or_default()
     };
     let flows = config.flows.iter().enumerate();
-    let flow = |(index, flow): (usize, &FlowConfig)| plan::Flow {
-        name: flow.name.clone(),
-        from: find(&flow.from),
-        to: find(&flow.to),
-        ends: config.ends(index),
-        congestion_control: flow.linux.congestion_control.clone(),
-        mss_bytes: flow.linux.mss_bytes,
-        receive_window_bytes: flow.linux.receive_window_bytes,
-        start_ns: flow.start_ns,
-        stop_ns: flow.stop_ns,
-        app: flow.app.clone(),
-        place: index,
-        read_interval_ns: flow.read_interval_ns,
+    let flow = |(index, flow): (usize, &FlowConfig)| {
+        let [from, to] = [&flow.from, &flow.to].map(|name| find(name));
+        plan::Flow {
+            name: flow.name.clone(),
+            from,
+            to,
+            ends: config.ends(index, [hosts[from], hosts[to]]),
+            congestion_control: flow.linux.congestion_control.clone(),
+            mss_bytes: flow.linux.mss_bytes,
+            receive_window_bytes: flow.linux.receive_window_bytes,
+            start_ns: flow.start_ns,
+            stop_ns: flow.stop_ns,
+            app: flow.app.clone(),
+            place: index,
+            read_interval_ns: flow.read_interval_ns,
+        }
     };
     Plan {
         start_ns: BOOT_NS,

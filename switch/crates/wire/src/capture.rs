@@ -15,24 +15,14 @@ use traffic::Nanos;
 /// Captures at a time: each costs a thread and its memory.
 const CAPTURES_MAX: usize = 16;
 const ENDS: [&str; 2] = ["a", "b"];
-const DURATION_US: Range = number(1e3, 86_400e6, " µs", false);
-const PACKETS: Range = number(1.0, 1e12, " packets", true);
-const SNAP: Range = number(
+const DURATION_US: Range = Range::new(1e3, 86_400e6, " µs", false);
+const PACKETS: Range = Range::new(1.0, 1e12, " packets", true);
+const SNAP: Range = Range::new(
     *SNAP_BYTES_ALLOWED.start() as f64,
     *SNAP_BYTES_ALLOWED.end() as f64,
     " bytes",
     true,
 );
-
-const fn number(min: f64, max: f64, unit: &'static str, whole: bool) -> Range {
-    Range {
-        min,
-        max,
-        unit,
-        whole,
-        zero: None,
-    }
-}
 
 /// A capture that has begun.
 struct Running {
@@ -87,10 +77,9 @@ impl Captures {
             return Err(format!("{CAPTURES_MAX} captures run already, no more can"));
         }
         let name = &network.names()[link];
-        let interfaces = directions.clone().map(|direction| Interface {
-            name: format!("{name} {}", DIRECTIONS[direction]),
-            description: format!("seen at end {}", ENDS[end]),
-        });
+        let interfaces = directions
+            .clone()
+            .map(|direction| Interface::of_link(name, DIRECTIONS[direction], ENDS[end]));
         let limits = Limits {
             packets,
             duration: duration.map(|us| Duration::from_nanos((us * 1e3) as u64)),

@@ -11,6 +11,7 @@ use std::fmt::Display;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use traffic::link::{LinkOptionError, LinkOptions};
+use uml::plan::Line;
 
 type Checked = Result<(), ConfigError>;
 
@@ -170,11 +171,15 @@ impl Config {
                     return Err(unknown(format!("{here}.{key}"), host, known));
                 }
             }
-            let ends = self.hosts.iter();
-            let mut without = ends.filter(|host| host.name == flow.from || host.name == flow.to);
-            if let Some(host) = without.find(|host| host.address(flow.ipv6).is_none()) {
-                let message = format!("\"{}\" has no IPv6 address: give it `ipv6`", host.name);
-                return Err(ConfigError::new(format!("{here}.ipv6"), message));
+            if flow.ipv6 {
+                let mut ends = self.hosts.iter();
+                let without = ends.find(|host| {
+                    host.ipv6.is_none() && (host.name == flow.from || host.name == flow.to)
+                });
+                if let Some(host) = without {
+                    let message = format!("\"{}\" has no IPv6 address: give it `ipv6`", host.name);
+                    return Err(ConfigError::new(format!("{here}.ipv6"), message));
+                }
             }
             if flow.from == flow.to {
                 let message = format!("\"{}\" is the sender too", flow.to);
@@ -255,9 +260,10 @@ impl Config {
         let mut in_force: BTreeMap<String, _> = self.links.iter().map(at_first).collect();
         let mut order: Vec<_> = self.changes.iter().enumerate().collect();
         order.sort_by_key(|(_, change)| change.at_ns);
+        let lines = machine::lines(self);
         for (i, change) in order {
             let here = format!("changes[{i}]");
-            self.check_change(&here, change, nodes)?;
+            self.check_change(&here, change, nodes, &lines)?;
             let options = change.link.as_ref().and_then(|link| in_force.get_mut(link));
             if let (Some(options), Some(settings)) = (options, &change.set) {
                 for options in &mut options[change.direction.unwrap_or_default().indices()] {
@@ -274,6 +280,7 @@ impl Config {
         here: &str,
         change: &Change,
         nodes: &BTreeMap<&str, Node<'_>>,
+        lines: &[Line],
     ) -> Checked {
         let refused = |key: &str, with: &str| {
             Err(ConfigError::new(
@@ -323,8 +330,7 @@ impl Config {
                     queue_packets: change.queue_packets,
                     ..PortChange::default()
                 };
-                let mut lines = machine::lines(self).into_iter();
-                if lines.any(|line| line.is_of(switch, port))
+                if lines.iter().any(|line| line.is_of(switch, port))
                     && (change.queue_packets.is_some() || change.spike_ns.is_some())
                 {
                     let with = "port whose queue is the kernel's; it has: rate_bps";

@@ -106,20 +106,16 @@ fn default_to_port() -> u16 {
 }
 
 impl Config {
-    /// Where the first connection of a flow, by its place, begins and ends; it was checked.
-    pub(crate) fn ends(&self, place: usize) -> [SocketAddr; 2] {
+    /// Where the first connection of a flow, by its place, begins and ends, on these hosts; it was checked.
+    pub(crate) fn ends(&self, place: usize, hosts: [usize; 2]) -> [SocketAddr; 2] {
         let flow = &self.flows[place];
-        let end = |name: &String, port: u16| {
-            let host = self.hosts.iter().find(|host| host.name == *name);
-            let ip = host.and_then(|host| host.address(flow.ipv6));
-            SocketAddr::new(
-                ip.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED)),
-                port,
-            )
-        };
+        let [from, to] = hosts.map(|host| {
+            let ip = self.hosts[host].address(flow.ipv6);
+            ip.unwrap_or(IpAddr::V4(self.hosts[host].ip))
+        });
         [
-            end(&flow.from, flow.first_port(place)),
-            end(&flow.to, flow.to_port),
+            SocketAddr::new(from, flow.first_port(place)),
+            SocketAddr::new(to, flow.to_port),
         ]
     }
 

@@ -301,12 +301,11 @@ impl<T> Link<T> {
             },
             item,
         };
-        if is_free || self.queue.len() < self.options.queue_packets {
-            self.line.request(now, entry.len_bytes);
-        }
         if is_free {
+            self.line.request(now, entry.len_bytes);
             self.start(now.max(self.line.free_at()), entry);
         } else if self.queue.len() < self.options.queue_packets {
+            self.line.request(now, entry.len_bytes);
             self.queue.push_back(entry);
         } else {
             self.stats.count_drop(DropReason::QueueFull);

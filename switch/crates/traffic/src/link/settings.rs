@@ -45,6 +45,16 @@ pub struct Range {
 }
 
 impl Range {
+    pub const fn new(min: f64, max: f64, unit: &'static str, whole: bool) -> Range {
+        Range {
+            min,
+            max,
+            unit,
+            whole,
+            zero: None,
+        }
+    }
+
     /// # Errors
     /// A sentence with what was given and the range (NaN is out of every range).
     fn check(&self, x: f64, shown: impl Display) -> Result<f64, String> {
@@ -90,12 +100,14 @@ enum Kind {
 const CHANCE: Kind = number(0.0, 1.0, "", false);
 
 const fn number(min: f64, max: f64, unit: &'static str, whole: bool) -> Kind {
+    Kind::Number(Range::new(min, max, unit, whole))
+}
+
+/// A rate; 0 is allowed too, and means `zero`.
+const fn rate(zero: &'static str) -> Kind {
     Kind::Number(Range {
-        min,
-        max,
-        unit,
-        whole,
-        zero: None,
+        zero: Some(zero),
+        ..Range::new(1e3, 400e9, " bit/s", true)
     })
 }
 
@@ -112,24 +124,12 @@ const fn row(name: &'static str, kind: Kind, about: &'static str) -> Row {
     Row { name, kind, about }
 }
 
-const RATE: Kind = Kind::Number(Range {
-    min: 1e3,
-    max: 400e9,
-    unit: " bit/s",
-    whole: true,
-    zero: Some("unlimited"),
-});
+const RATE: Kind = rate("unlimited");
 // A stay of a million frames on average is the longest: from 0 there is no way back.
 const LEAVE: Kind = number(1e-6, 1.0, "", false);
 /// Of the states of a burst in time, and of a frame of grants: a link that nothing comes to for an hour catches up in a moment.
 const PERIOD_NS_MIN: Nanos = 1_000_000;
-const GRANTED: Kind = Kind::Number(Range {
-    min: 1e3,
-    max: 400e9,
-    unit: " bit/s",
-    whole: true,
-    zero: Some("none"),
-});
+const GRANTED: Kind = rate("none");
 const DISTRIBUTION: Kind = Kind::Word(JitterDistribution::NAMES);
 
 /// In the order in which they are shown.
