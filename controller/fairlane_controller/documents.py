@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON and TOML from outside, as plain data of a bounded depth: every error in a text is the same exception, with its place."""
+"""JSON and TOML from outside, as plain data of a bounded depth: every error in a text is the same exception, with its place. Files that are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -41,6 +41,22 @@ def is_file(path: str | Path) -> bool:
         return Path(path).is_file()
     except (OSError, ValueError):
         return False
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a file whole or not at all. Raises OSError."""
+    draft = path.with_name(f".{path.name}.new")
+    try:
+        write(draft)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Write a JSON file whole or not at all. Raises OSError."""
+    text = json.dumps(document, indent=1, allow_nan=False) + "\n"
+    write_whole(path, lambda draft: draft.write_text(text))
 
 
 def parse_json(text: str) -> Any:

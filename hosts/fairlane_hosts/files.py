@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON files that this package keeps: whole or not at all."""
+"""JSON files that this package keeps, which `fairlane_controller.documents.write_json` writes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,3 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text())
     except (OSError, ValueError):
         return None
-
-
-def write_json(path: Path, document: object) -> None:
-    """Replace a file; a process that is killed meanwhile leaves the one before. Raises OSError."""
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(document, indent=1) + "\n")
-    partial.replace(path)

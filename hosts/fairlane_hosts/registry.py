@@ -21,12 +21,13 @@ from collections.abc import Container, Generator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from fairlane_controller.documents import write_json
 from fairlane_controller.state.processes import start_time
 from fairlane_switch.process import wait_until
 
 from . import apply, bpf, cgroups
 from .errors import HostsError
-from .files import read_json, write_json
+from .files import read_json
 from .programs import find_program
 
 DEFAULT_FILE = Path("/run/fairlane/cc.json")

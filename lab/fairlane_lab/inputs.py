@@ -54,10 +54,23 @@ class Input:
         """Of the files' names and bytes: 12 hexadecimal digits."""
         return digest_files(self.files, 12)
 
+    @property
+    def stamps(self) -> list[tuple[int, int, int] | None]:
+        """Of each file what changes when it does, without reading it: inode, bytes, and time in ns; None where there is no file."""
+        return [_stamp(file) for file in self.files]
+
     def name(self, folder: Path) -> str:
         """`program own`: a path as seen from `folder`, the experiment's."""
         path = str(self.files[0]) if self.kind == "trace" and self.files else self.given
         return f"{self.kind} {os.path.relpath(path, folder) if Path(path).is_absolute() else path}"
+
+
+def _stamp(file: Path) -> tuple[int, int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def campaign_inputs(definition: Definition, scenarios: Iterable[Scenario]) -> list[Input]:

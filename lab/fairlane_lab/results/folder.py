@@ -7,17 +7,16 @@ A run folder is complete in itself: plots and tables are made from it, later and
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from importlib import metadata as packages
 from pathlib import Path
 from typing import Any
 
-from fairlane_controller.documents import parse_json
+from fairlane_controller.documents import parse_json, write_json
 
 from fairlane_lab.paths import REPOSITORY, results_root
 from fairlane_lab.problems import RunFolderError
@@ -50,22 +49,6 @@ def _give_to_owner_of(other: Path, path: Path) -> None:
     if os.geteuid() == 0 and (path.is_symlink() or path.exists()):
         owner = other.stat()
         os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
-
-
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a file whole or not at all. Raises OSError."""
-    draft = path.with_name(f".{path.name}.new")
-    try:
-        write(draft)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def write_json(path: Path, document: Any) -> None:
-    """Write a JSON file whole or not at all. Raises OSError."""
-    text = json.dumps(document, indent=1, allow_nan=False) + "\n"
-    write_whole(path, lambda draft: draft.write_text(text))
 
 
 def publish(folder: Path, summary: dict[str, Any]) -> Path:

@@ -23,11 +23,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from fairlane_controller.documents import write_whole
 
 from fairlane_lab.definition.names import PARAMETERS, column_kind
 from fairlane_lab.measures import finite_or_none
 from fairlane_lab.recording import read_lines
-from fairlane_lab.results.folder import write_whole
 from fairlane_lab.results.rows import KEY, TABLES, Row, RunRows, natural
 from fairlane_lab.run_result import RunError
 

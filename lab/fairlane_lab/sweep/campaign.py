@@ -16,12 +16,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fairlane_controller.documents import write_json, write_whole
+
 from fairlane_lab.definition.expansion import Selection, expand
 from fairlane_lab.definition.loading import Definition
 from fairlane_lab.definition.points import make_points
 from fairlane_lab.inputs import COPIES, Input, build_hashes, campaign_inputs, copy_inputs, digest_once
 from fairlane_lab.problems import RunFolderError
-from fairlane_lab.results.folder import metadata, publish, read_document, write_json, write_whole
+from fairlane_lab.results.folder import metadata, publish, read_document
 from fairlane_lab.results.rows import make_rows
 from fairlane_lab.results.summary import summarise
 from fairlane_lab.results.tables import DETERMINISTIC, EVENTS, Store
@@ -177,11 +179,13 @@ def _run(campaign: Campaign, executor: Executor, on_outcome: Callable[[Outcome],
     failures: list[Outcome] = []
     known = identity["inputs"].values()
     read = [each for each in inputs if each.kind not in ("experiment", "topology")]  # scenarios hold the others
+    began = [each.stamps for each in read]
     for file in (file for each in missing for file in each.captures.values()):
         file.parent.mkdir(parents=True, exist_ok=True)
 
     def take(outcome: Outcome) -> None:
-        changed = [f"{each.kind} {each.given}" for each in read if each.digest not in known]
+        touched = (each for each, stamps in zip(read, began, strict=True) if each.stamps != stamps)
+        changed = [f"{each.kind} {each.given}" for each in touched if each.digest not in known]
         if changed:
             raise RunError(f"{', '.join(changed)} changed while the campaign ran: what ran since then is not kept")
         if outcome.result is not None:
