@@ -19,6 +19,8 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from fairlane_switch.link_series import Varying
 '''
 CONFIG = '    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)\n'
 
@@ -54,6 +56,8 @@ def _in_ms(properties: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]
 
 def _field(name: str, one: Mapping[str, Any], number: str, default: str) -> str:
     kind = _kind(one, number)
+    if "varies" in one:
+        kind = f'Annotated[{kind}, Varying("{name}")]'
     optional = " | None" if default == "None" and "None" not in kind else ""
     return f'    {name}: {kind}{optional} = {default}\n    """{one["description"]}"""'
 

@@ -24,6 +24,7 @@ from fairlane_controller.program.registry import is_folder, load_program
 from fairlane_hosts.build import ROOT as HOSTS
 from fairlane_hosts.build import SIMULATED_SENDER
 from fairlane_hosts.variants import VARIANTS
+from fairlane_switch.link_series import FILE_KEYS
 from fairlane_topology.links import NO_TRACE, TOPOLOGIES
 
 from fairlane_lab.definition.loading import Definition
@@ -97,9 +98,9 @@ def _own_inputs(scenario: Scenario) -> list[Input]:
         folder = VARIANTS[name].folder if name in VARIANTS else None
         if folder is not None:
             found.append(Input("sender", name, _there([folder / "sender.py", *sorted(folder.glob("*.h"))])))
-    changed = (change.trace for change in scenario.changes)
-    for trace in dict.fromkeys([*_traces(scenario.topology), *changed]):
-        if trace is not None and trace != NO_TRACE:
+    changed = (change.model_dump(mode="json") for change in scenario.changes)
+    for trace in dict.fromkeys([*_traces(scenario.topology), *_traces(list(changed))]):
+        if trace != NO_TRACE:
             found.append(Input("trace", trace, _there([Path(trace)])))
     commands = [command for flow in scenario.flows for command in (flow.app.command, flow.app.receiver_command)]
     for word in dict.fromkeys(command[0] for command in commands if command):
@@ -186,7 +187,7 @@ def _traces(document: Any) -> Iterator[str]:
     """Every `trace` in a topology document."""
     if isinstance(document, Mapping):
         for key, value in document.items():  # pyright: ignore[reportUnknownVariableType]
-            if key == "trace" and isinstance(value, str):
+            if key in FILE_KEYS and isinstance(value, str):
                 yield value
             else:
                 yield from _traces(value)

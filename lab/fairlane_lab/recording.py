@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from fairlane_hosts.programs import COUNTERS
+from fairlane_switch.link_series import Series
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.topology import PortKey
 
@@ -265,8 +266,16 @@ def _series(seen: Recording, part: LabPart) -> Iterator[SeriesPoint]:
         name = "" if len(seen.ports) == 1 else f"{port.key[0]}-p{port.key[1]}"
         yield from _points(seen, name, "queue_packets", port.waiting.every(seen.step))
         yield from _points(seen, name, "throughput_bps", seen.rates(port.sampled))
+        if isinstance(seen.topology.ports[port.key[0]][port.key[1]].rate_bps, Series):
+            yield from _points(seen, name, "rate_bps", Samples.of([*_stairs(port.rates, seen.end_s)]))
         yield from part.port_series(seen, port.key, name)
     yield from part.series(seen)
+
+
+def _stairs(rates: Points, end_s: float) -> Iterator[tuple[float, float]]:
+    """Both ends of each step."""
+    for (t_s, rate_bps), until_s in zip(rates, [*(t_s for t_s, _ in rates[1:]), end_s], strict=True):
+        yield from ((t_s, rate_bps), (max(t_s, until_s - INSTANT_S), rate_bps))
 
 
 def _points(seen: Recording, name: str, metric: str, samples: Samples, factor: float = 1.0) -> Iterator[SeriesPoint]:

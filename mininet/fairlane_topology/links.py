@@ -18,6 +18,7 @@ from fairlane_controller.units import parse_rate, parse_time
 from fairlane_switch.link_control import Change
 from fairlane_switch.link_model import LinkOptions, LinkSettings
 from fairlane_switch.link_presets import PRESETS
+from fairlane_switch.link_series import FILE_KEYS, Series, Varying
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 NO_TRACE = "none"
@@ -58,9 +59,10 @@ def _preset(name: str) -> str:
     return name
 
 
-Rate = Annotated[int, _with_unit(parse_rate, 1), Field(ge=0, le=400_000_000_000)]
-"""Bit/s, or a text such as `10Mbit`."""
-DelayUs = Annotated[int | float, _with_unit(parse_time, 1e6), Field(ge=0, le=60_000_000)]
+Rate = Annotated[int, _with_unit(parse_rate, 1), Field(ge=0, le=400_000_000_000), Varying("rate_bps")]
+"""Bit/s, a text such as `10Mbit`, or a function of time (docs/links.md), for which its mean stands."""
+DelayUs = Annotated[int | float, _with_unit(parse_time, 1e6), Field(ge=0, le=60_000_000), Varying("delay_us")]
+JitterUs = Annotated[int | float, _with_unit(parse_time, 1e6), Field(ge=0, le=60_000_000), Varying("jitter_us")]
 Mtu = Annotated[int, Field(ge=576, le=9000)]
 Seconds = Annotated[float, Field(gt=0, le=600)]
 PresetName = Annotated[str, AfterValidator(_preset)]
@@ -76,7 +78,7 @@ class Direction(LinkOptions):
     """One direction of a link, in the file with units: `"delay": "5ms"`, `"jitter": "100us"`, `"rate": "10Mbit"`."""
 
     delay_us: DelayUs = Field(default=0, validation_alias="delay")
-    jitter_us: DelayUs = Field(default=0, validation_alias="jitter")
+    jitter_us: JitterUs = Field(default=0, validation_alias="jitter")
     rate_bps: Rate = Field(default=0, validation_alias="rate")
     ge_good_us: DelayUs = Field(default=0, validation_alias="ge_good")
     ge_bad_us: DelayUs = Field(default=0, validation_alias="ge_bad")
@@ -93,7 +95,10 @@ class Direction(LinkOptions):
     def problem(self) -> tuple[str, str] | None:
         """A key and what is wrong with it beside the others; None when all fit together."""
         if self.jitter_us > self.delay_us:
-            return "jitter", f"{self.jitter_us} µs exceed the delay; allowed: 0 to {self.delay_us} µs"
+            jitter_us, delay_us = (
+                f"{float(us):g}" if isinstance(us, Series) else us for us in (self.jitter_us, self.delay_us)
+            )
+            return "jitter", f"{jitter_us} µs exceed the delay; allowed: 0 to {delay_us} µs"
         if self.trace and self.rate_bps:
             return "trace", f"{self.trace} beside a rate of {self.rate_bps} bit/s; allowed: one of them"
         if self.trace and not is_file(self.trace):
@@ -135,13 +140,16 @@ class Link(Direction):
 
     def resolved(self) -> Link:
         """The link with its preset's values where it has none of its own, and its final directions: a host's wire has the bandwidth as its rate."""
-        values = {name: getattr(self, name) for name in Link.model_fields}
+        values, preset = {name: getattr(self, name) for name in Link.model_fields}, None
         if self.preset is not None:
             preset = Link.model_validate({"a": "h0", "b": "h0", **PRESETS[self.preset].link})
             values |= {name: getattr(preset, name) for name in preset.model_fields_set - self.model_fields_set}
         for name, sender in (("a_to_b", self.a), ("b_to_a", self.b)):
             own = getattr(self, name)
             way = {key: values[key] for key in Direction.model_fields}
+            if preset is not None:
+                of_preset = getattr(preset, name)
+                way |= {key: getattr(of_preset, key) for key in of_preset.model_fields_set - self.model_fields_set}
             way |= {key: getattr(own, key) for key in own.model_fields_set}
             if sender.port == 0 and not way["rate_bps"]:
                 way["rate_bps"] = values["bandwidth_bps"]
@@ -201,21 +209,25 @@ class LinkChange(LinkSettings):
     def change(self) -> Change:
         """What happens, in the wire's names and units."""
         preset = PRESETS[self.preset] if self.preset is not None else None
-        given: dict[str, Any] = preset.options.model_dump() if preset else {}
+        changed: dict[str, Any] = {}
         for name in LinkSettings.model_fields:
             value = getattr(self, name)
             if value is not None:
-                given[name.replace("_ms", "_us")] = round(value * 1000) if name.endswith("_ms") else value
+                changed[name.replace("_ms", "_us")] = _in_us(value) if name.endswith("_ms") else value
         if self.trace == NO_TRACE:
-            given["trace"] = None
-        given.pop("rate_bps", None)
+            changed["trace"] = None
+        changed.pop("rate_bps", None)
         rate_bps = preset.rate_bps if preset and self.rate_bps is None else self.rate_bps
         spike_us, outage_us = (self.spike_s or 0) * 1e6, (self.outage_s or 0) * 1e6
-        return Change(self.direction, given, rate_bps, spike_us, self.spike_blocks or "delivery", outage_us)
+        return Change(self.direction, changed, preset, rate_bps, spike_us, self.spike_blocks or "delivery", outage_us)
+
+
+def _in_us(ms: float) -> float:
+    return Series(ms * 1000, ms.form) if isinstance(ms, Series) else round(ms * 1000)
 
 
 def with_trace_paths(document: Any, folder: Path) -> Any:
-    """A topology document whose traces with relative names are below `folder`."""
+    """A topology document whose traces and other files of links with relative names are below `folder`."""
     if isinstance(document, list):
         return [with_trace_paths(entry, folder) for entry in cast("list[Any]", document)]
     if not isinstance(document, dict):
@@ -223,7 +235,7 @@ def with_trace_paths(document: Any, folder: Path) -> Any:
     entries = cast("dict[str, Any]", document).items()
     return {
         key: str(folder / value)
-        if key == "trace" and isinstance(value, str) and value != NO_TRACE
+        if key in FILE_KEYS and isinstance(value, str) and value != NO_TRACE
         else with_trace_paths(value, folder)
         for key, value in entries
     }

@@ -14,6 +14,7 @@ from fairlane_controller.errors import ErrorCode
 from fairlane_switch.control import ControlError
 from fairlane_switch.link_control import Effects, effects
 from fairlane_switch.link_presets import PRESETS
+from fairlane_switch.link_series import Series
 from fairlane_switch.wire import LinkOptions
 from fairlane_topology import changes as fl_changes
 from fairlane_topology import topology as fl_topology
@@ -54,7 +55,7 @@ def test_every_preset_is_a_link_and_its_changes_fit(name: str) -> None:
     topology = fl_topology.check(document({"preset": name}))
     link = topology.links[1]
     assert link.is_emulated
-    assert link.a_to_b == link.b_to_a
+    assert (link.a_to_b == link.b_to_a) == ("b_to_a" not in PRESETS[name].link)
     assert len(topology.changes) == len(PRESETS[name].changes)
     assert topology.ports["s1"][2].rate_bps == topology.ports["s2"][1].rate_bps == link.bandwidth_bps > 0
     assert all(change.link == "s1-s2" for change in topology.changes)
@@ -141,7 +142,9 @@ def test_a_link_that_changes_is_emulated_from_the_start() -> None:
 
 def test_the_changes_of_the_docs_are_changes() -> None:
     text = (Path(__file__).parents[2] / "docs" / "links.md").read_text(encoding="utf-8")
-    example = text.partition("```json\n")[2].partition("```")[0]
+    varying, example = (part.partition("```")[0] for part in text.split("```json\n")[1:])
+    topology = document(json.loads(varying) | {"bandwidth": {"steps": [[0, 1e6]]}})
+    assert isinstance(fl_topology.check(topology).ports["s1"][3].rate_bps, Series)
     changes = fl_topology.check(document({"delay": "5ms"}, json.loads(f"{{{example}}}")["changes"])).changes
     assert [change.at_s for change in changes] == [20, 30, 40]
 
@@ -172,7 +175,7 @@ def test_traces_are_found_beside_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("link", "changes", "message"),
     [
-        ({"preset": "sat"}, [], r"/links/1/preset: .*there is no preset 'sat'; there are geo, leo, wifi, 3g, handover-"),
+        ({"preset": "sat"}, [], r"/links/1/preset: .*there is no preset 'sat'; there are geo, leo, geo-hts, starlink, wifi, 5g, 3g, handover-"),
         ({"jitter": "1ms"}, [], r"/links/1/jitter: 1000 µs exceed the delay; allowed: 0 to 0 µs"),
         ({"delay": "1ms", "b_to_a": {"jitter": "2ms"}}, [], r"/links/1/b_to_a/jitter: 2000 µs exceed the delay"),
         ({"ge_enter": 0.1, "ge_leave": 0}, [], r"/links/1/ge_leave: .*greater than or equal to 0\.000001"),

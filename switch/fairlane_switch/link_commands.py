@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -26,6 +26,7 @@ from fairlane_controller.units import format_rate, parse_count, parse_rate
 
 from fairlane_switch.link_control import WAYS, Change, change_link, read_link, read_links
 from fairlane_switch.link_presets import PRESETS
+from fairlane_switch.link_series import Series, read_series
 from fairlane_switch.units import format_us, parse_share, parse_time_us
 from fairlane_switch.wire import SNAP_BYTES, CaptureState, Direction, End, LinkOptions, SpikeBlocks, WireClient
 
@@ -76,15 +77,17 @@ _COLUMNS = ("from", "to", "port", "delay", "rate", "loss", "BER", "bursts", "now
 def _row(way: dict[str, Any]) -> dict[str, str]:
     """A direction in words, by column."""
     port_bps = way["port_rate_bps"]
-    found = [way["from"], way["to"], "-" if port_bps is None else format_rate(port_bps) if port_bps else "any"]
+    found = [way["from"], way["to"], "-" if port_bps is None else _shown(port_bps, format_rate) if port_bps else "any"]
     if way["settings"] is None:
         return dict(zip(_COLUMNS, [*found, *"-----", "veth"], strict=True))
     options = LinkOptions(**way["settings"])
-    delay = format_us(options.delay_us)
+    now = way["present"]
+    delay = _shown(options.delay_us, format_us, now.get("delay_us"))
     if options.jitter_us:
-        delay += f" ± {format_us(options.jitter_us)}"
+        delay += f" ± {_shown(options.jitter_us, format_us, now.get('jitter_us'))}"
         delay += " normal" if options.jitter_distribution == "normal" else ""
-    rate = Path(options.trace).name if options.trace else format_rate(options.rate_bps) if options.rate_bps else "any"
+    rate = _shown(options.rate_bps, format_rate, now.get("rate_bps")) if options.rate_bps else "any"
+    rate = Path(options.trace).name if options.trace else rate
     bursts = "-"
     if options.ge_enter:
         what = f"{options.ge_loss:.3g} lost" + (f", BER {options.ge_ber:.3g}" if options.ge_ber else "")
@@ -92,9 +95,16 @@ def _row(way: dict[str, Any]) -> dict[str, str]:
     elif options.ge_good_us:
         bursts = f"{format_us(options.ge_bad_us)} after {format_us(options.ge_good_us)}: {options.ge_loss:.3g} lost"
     left = (("held", way["spike_left_us"]), ("cut", way["outage_left_us"]))
-    now = "; ".join(f"{what}, {format_us(left_us)} left" for what, left_us in left if left_us) or "up"
-    found += [delay, rate, f"{options.loss:.3g}", f"{options.ber:.3g}", bursts, now]
+    state = "; ".join(f"{what}, {format_us(left_us)} left" for what, left_us in left if left_us) or "up"
+    found += [delay, rate, _shown(options.loss, "{:.3g}".format, now.get("loss")), f"{options.ber:.3g}", bursts, state]
     return dict(zip(_COLUMNS, found, strict=True))
+
+
+def _shown(value: float, words: Callable[[float], str], now: float | None = None) -> str:
+    """A setting: a number, or what it follows and where it is."""
+    if not isinstance(value, Series):
+        return words(value)
+    return f"{value} ({f'mean {words(float(value))}' if now is None else f'now {words(now)}'})"
 
 
 @app.command("show")
@@ -123,6 +133,7 @@ def show_link(name: Name, state: StateOption = None, as_json: JsonOption = False
 
 
 _RATE_HELP = "Of the switch ports at its ends, and of the wire where a host sends, such as 500kbit."
+_VARIES = " Or a function of time in JSON (docs/links.md)."
 _OPPOSITES = {"reorder": "--keep-order", "spare_retransmissions": "--hit-retransmissions"}
 """Flags that take a setting away which is yes or no."""
 
@@ -133,13 +144,18 @@ def _set_options() -> Iterator[inspect.Parameter]:
     for name, one in declared.items():
         word = name.removesuffix("_us").removesuffix("_bps")
         flag, doc, kind = f"--{word.replace('_', '-')}", one["description"], one.get("type")
+        varies = "varies" in one
+
+        def parser(parse: Callable[[str], float], name: str = name, varies: bool = varies) -> Callable[[str], float]:
+            return partial(_or_series, name, parse) if varies else parse
+
         if name.endswith("_bps"):
             doc = _RATE_HELP if name == "rate_bps" else f"{doc} Such as 16kbit."
             allowed = next(each for each in one["anyOf"] if "minimum" in each)
-            yield option(name, int, flag, help=doc, metavar="RATE", parser=partial(_rate_bps, allowed))
+            yield option(name, int, flag, help=doc, metavar="RATE", parser=parser(partial(_rate_bps, allowed)))
         elif name.endswith("_us"):
             doc += f" At most {format_us(one['maximum'])}."
-            yield option(name, float, flag, help=doc, metavar="TIME", parser=partial(parse_time_us, what=word))
+            yield option(name, float, flag, help=doc, metavar="TIME", parser=parser(partial(parse_time_us, what=word)))
         elif kind == "boolean":
             yield option(name, bool, f"{flag}/{_OPPOSITES[name]}", help=doc, metavar="")
         elif kind == "integer":
@@ -149,9 +165,18 @@ def _set_options() -> Iterator[inspect.Parameter]:
             )
         elif kind == "number":
             doc += f" {one['minimum']:g} to {one['maximum']:g}; 1% is 0.01."
-            yield option(name, float, flag, help=doc, metavar="SHARE", parser=partial(parse_share, what=name))
+            yield option(name, float, flag, help=doc, metavar="SHARE", parser=parser(partial(parse_share, what=name)))
         else:
             yield option(name, str, flag, help=doc, metavar="|".join(one.get("enum", ["FILE", "none"])))
+
+
+def _or_series(name: str, parse: Callable[[str], float], text: str) -> float:
+    if not text.lstrip().startswith("{"):
+        return parse(text)
+    try:
+        return read_series(name, json.loads(text), Path.cwd())
+    except ValueError as error:
+        raise bad_input(f"{name.partition('_')[0]}: {error}") from None
 
 
 def _rate_bps(allowed: dict[str, int], text: str) -> int:
@@ -205,14 +230,14 @@ def set_link(
 ) -> None:
     """Change a link from now on: what is given, all of it or nothing. Packets on their way are not lost."""
     if preset is not None:
-        kind = PRESETS[preset]
-        changes = {**kind.options.model_dump(), "rate_bps": kind.rate_bps, **changes}
+        changes = {"rate_bps": PRESETS[preset].rate_bps, **changes}
     elif not changes:
         raise bad_input("nothing to set; give an option such as --delay (--help lists them)")
     if changes.get("trace"):
         changes["trace"] = None if changes["trace"] == "none" else str(Path(changes["trace"]).resolve())
     rate_bps = changes.pop("rate_bps", None)
-    _change(state, name, Change(cast(Direction, direction), changes, rate_bps), as_json)
+    kind = PRESETS[preset] if preset else None
+    _change(state, name, Change(cast(Direction, direction), changes, kind, rate_bps), as_json)
 
 
 def _change(state: str | None, name: str, change: Change, as_json: bool) -> None:

@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Protocol, cast
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.run_state import LinkEnd, LinkState, RunState, remember_port
 
 from fairlane_switch.bmv2 import queue_rate, run_cli
-from fairlane_switch.port_control import read_ports, set_port, spike_port
+from fairlane_switch.link_presets import WAYS as WAYS
+from fairlane_switch.link_presets import Preset, Way
+from fairlane_switch.link_series import Series
+from fairlane_switch.port_control import PortCounts, read_ports, set_port, spike_port
 from fairlane_switch.wire import Direction, SpikeBlocks, WireClient
-
-Way = Literal["a_to_b", "b_to_a"]
-WAYS: tuple[Way, Way] = get_args(Way)
 
 
 class Ends(Protocol):
@@ -54,6 +54,8 @@ class Change:
     direction: Direction = "both"
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """New values of `LinkOptions`, the rate left aside."""
+    preset: Preset | None = None
+    """All settings of a kind of link, as far as `settings` has no others."""
     rate_bps: int | None = None
     """Of what sends into the link: a switch's port, or the wire's own where a host sends."""
     spike_us: float = 0
@@ -100,8 +102,15 @@ def effects(change: Change, link: Ends) -> Effects:
     of_wire = {} if rate_bps is None else {"rate_bps": rate_bps}
     by_port = [end for end in ends.values() if change.spike_us and change.spike_blocks == "line" and end.port]
     spiked: list[Direction] = [way for way, end in ends.items() if change.spike_us and end not in by_port]
+
+    def of(way: Way, end: LinkEnd) -> dict[str, Any]:
+        preset = dict(change.preset.options(way)) if change.preset else {}
+        if end.port == 0:
+            preset.pop("rate_bps", None)
+        return {**preset, **change.settings, **({} if end.port else of_wire)}
+
     return Effects(
-        settings={way: {**change.settings, **({} if end.port else of_wire)} for way, end in ends.items()},
+        settings={way: of(way, end) for way, end in ends.items()},
         ports=tuple(end for end in ends.values() if end.port and rate_bps is not None),
         wire_spikes=("both",) if len(spiked) == 2 else tuple(spiked),
         port_spikes=tuple(by_port),
@@ -176,7 +185,7 @@ class RunningPorts:
             rates = ((switch, port.port, int(port.rate_bps)) for switch in self._run.switches for port in switch.ports)
         else:
             asked = ((switch, read_ports(switch.control)) for switch in self._run.switches)
-            rates = ((switch, port.port, port.rate_bps) for switch, found in asked for port in found)
+            rates = ((switch, port.port, _rate_bps(port)) for switch, found in asked for port in found)
         return {LinkEnd(switch.name, port): rate_bps for switch, port, rate_bps in rates}
 
     def rate_bps(self, end: LinkEnd) -> int:
@@ -186,6 +195,8 @@ class RunningPorts:
     def set_rate(self, end: LinkEnd, rate_bps: int) -> None:
         """Change it, in the run state too. On BMv2 it is in packets per second: right for one frame length only."""
         switch = self._run.switch(end.node)
+        if switch.thrift is not None and isinstance(rate_bps, Series):
+            raise RuntimeError(f"{end.node}: the rate of a port of BMv2 is no function of time")
         if switch.thrift is not None:
             run_cli(switch.thrift, queue_rate(end.port, rate_bps, switch.frame_bytes))
         else:
@@ -200,6 +211,10 @@ class RunningPorts:
         spike_port(self._run.switch(end.node).control, end.port, duration_us)
 
 
+def _rate_bps(port: PortCounts) -> int:
+    return port.rate_bps if port.rate_form is None else cast(int, Series(port.rate_bps, port.rate_form))
+
+
 def read_links(run: RunState) -> list[dict[str, Any]]:
     """All links as they are now, in the order of the topology file, as `fairlane link list --json` prints them: `settings` is None for a bare
     veth pair, `port_rate_bps` where a host sends, and 0 unlimited. Raises FairlaneError.
@@ -211,10 +226,10 @@ def read_links(run: RunState) -> list[dict[str, Any]]:
 
     def now(link: LinkState, way: Way, source: LinkEnd) -> dict[str, Any]:
         entry = told.get(link.name, {})
-        left = entry.get(f"{way}_state", {"spike_left_us": 0, "outage_left_us": 0})
+        left = {"spike_left_us": 0, "outage_left_us": 0, "present": {}} | entry.get(f"{way}_state", {})
         target = link.b if way == "a_to_b" else link.a
         place = {"from": str(source), "to": str(target), "port_rate_bps": rates.get(source)}
-        return {**place, "settings": entry.get(way), **{key: left[key] for key in ("spike_left_us", "outage_left_us")}}
+        return {**place, "settings": entry.get(way), **left}
 
     return [
         link.model_dump(include={"name", "emulated", "preset"})

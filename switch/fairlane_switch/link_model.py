@@ -7,23 +7,25 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from fairlane_switch.link_series import Varying
+
 
 class LinkOptions(BaseModel):
     """Settings of one direction of a link. The default is a perfect line."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
-    delay_us: Annotated[int | float, Field(ge=0, le=60000000)] = 0
+    delay_us: Annotated[Annotated[int | float, Field(ge=0, le=60000000)], Varying("delay_us")] = 0
     """Propagation delay."""
-    jitter_us: Annotated[int | float, Field(ge=0, le=60000000)] = 0
+    jitter_us: Annotated[Annotated[int | float, Field(ge=0, le=60000000)], Varying("jitter_us")] = 0
     """Half width (uniform) or standard deviation (normal) of the delay; not above the delay."""
     jitter_distribution: Literal["uniform", "normal"] = "uniform"
     """How the delay deviates from its mean."""
     reorder: bool = False
     """Lets a frame with a small delay overtake; otherwise it waits for the one before it."""
-    rate_bps: Annotated[int, Field(ge=0, le=400000000000)] = 0
+    rate_bps: Annotated[Annotated[int, Field(ge=0, le=400000000000)], Varying("rate_bps")] = 0
     """Rate of the line in bit/s of Ethernet frame (no preamble, no FCS); 0 is unlimited."""
-    loss: Annotated[int | float, Field(ge=0, le=1)] = 0.0
+    loss: Annotated[Annotated[int | float, Field(ge=0, le=1)], Varying("loss")] = 0.0
     """Probability that a frame is lost."""
     ber: Annotated[int | float, Field(ge=0, le=1)] = 0.0
     """Probability that a bit of those that `errors_in` names is flipped."""
@@ -62,17 +64,17 @@ class LinkSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
-    delay_ms: Annotated[float, Field(ge=0, le=60000)] | None = None
+    delay_ms: Annotated[Annotated[float, Field(ge=0, le=60000)], Varying("delay_ms")] | None = None
     """Propagation delay."""
-    jitter_ms: Annotated[float, Field(ge=0, le=60000)] | None = None
+    jitter_ms: Annotated[Annotated[float, Field(ge=0, le=60000)], Varying("jitter_ms")] | None = None
     """Half width (uniform) or standard deviation (normal) of the delay; not above the delay."""
     jitter_distribution: Literal["uniform", "normal"] | None = None
     """How the delay deviates from its mean."""
     reorder: bool | None = None
     """Lets a frame with a small delay overtake; otherwise it waits for the one before it."""
-    rate_bps: Annotated[int, Field(ge=0, le=400000000000)] | None = None
+    rate_bps: Annotated[Annotated[int, Field(ge=0, le=400000000000)], Varying("rate_bps")] | None = None
     """Rate of the line in bit/s of Ethernet frame (no preamble, no FCS); 0 is unlimited."""
-    loss: Annotated[float, Field(ge=0, le=1)] | None = None
+    loss: Annotated[Annotated[float, Field(ge=0, le=1)], Varying("loss")] | None = None
     """Probability that a frame is lost."""
     ber: Annotated[float, Field(ge=0, le=1)] | None = None
     """Probability that a bit of those that `errors_in` names is flipped."""

@@ -5,12 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, cast, get_args
 
 from fairlane_controller.units import parse_rate
 
+from fairlane_switch.link_series import read_series
 from fairlane_switch.units import parse_time_us
 from fairlane_switch.wire import LinkOptions
+
+Way = Literal["a_to_b", "b_to_a"]
+WAYS: tuple[Way, Way] = get_args(Way)
 
 
 @dataclass(frozen=True)
@@ -21,24 +25,29 @@ class Preset:
     what: str
     """One line for people."""
     link: Mapping[str, Any]
-    """Values of a link as in the topology file, both directions alike."""
+    """Values of a link as in the topology file; those of `a_to_b` and `b_to_a` are of one direction alone, b being the user's side."""
     changes: tuple[Mapping[str, Any], ...] = ()
     """What happens to it over time, as in the topology file's `changes`, without its name."""
 
-    @property
-    def options(self) -> LinkOptions:
-        """What the wire does in each direction: all settings, its own and those that it leaves at their default."""
-        values = dict(self.link)
-        values.pop("bandwidth", None)
+    def options(self, way: Way) -> LinkOptions:
+        """What the wire does in a direction: all settings, its own and those that it leaves at their default."""
+        values = {key: value for key, value in self.link.items() if key not in ("bandwidth", *WAYS)} | self.link.get(
+            way, {}
+        )
         for name in ("delay", "jitter"):
-            if name in values:
-                values[f"{name}_us"] = round(parse_time_us(values.pop(name)))
+            if (value := values.pop(name, None)) is not None:
+                values[f"{name}_us"] = value if isinstance(value, dict) else round(parse_time_us(value))
+        if "rate" in values:
+            values["rate_bps"] = values.pop("rate")
         return LinkOptions(**values)
 
     @property
     def rate_bps(self) -> int | None:
         """Of the switch ports at its ends; None: the preset says nothing of it."""
-        return round(parse_rate(self.link["bandwidth"])) if "bandwidth" in self.link else None
+        bandwidth = self.link.get("bandwidth")
+        if isinstance(bandwidth, dict):
+            return cast(int, read_series("rate_bps", cast("dict[str, Any]", bandwidth)))
+        return None if bandwidth is None else round(parse_rate(bandwidth))
 
 
 def _leo_changes() -> tuple[Mapping[str, Any], ...]:
@@ -67,6 +76,21 @@ PRESETS: Mapping[str, Preset] = {
             _leo_changes(),
         ),
         Preset(
+            "geo-hts",
+            "a geostationary satellite of high throughput: 20 Mbit/s to the user (a to b), 2 Mbit/s back, 300 ms one way",
+            {"bandwidth": "20Mbit", "delay": "300ms", "b_to_a": {"rate": 2_000_000}},
+        ),
+        Preset(
+            "starlink",
+            "a low-orbit constellation, drawn: every 15 s 50 to 100 Mbit/s and 2.5 to 50 ms one way, more lost on the way up",
+            {
+                "bandwidth": {"uniform": [50e6, 100e6], "every_s": 15},
+                "delay": {"uniform": [2.5, 50], "every_s": 15},
+                "loss": 0.0001,
+                "b_to_a": {"loss": 0.002, "rate": {"uniform": [5e6, 20e6], "every_s": 15}},
+            },
+        ),
+        Preset(
             "wifi",
             "a busy wireless LAN: 20 Mbit/s, 3 ms with jitter, bursts of 5 packets of which half are lost, one packet in 100",
             {
@@ -77,6 +101,11 @@ PRESETS: Mapping[str, Preset] = {
                 "ge_leave": 0.2,
                 "ge_loss": 0.5,
             },
+        ),
+        Preset(
+            "5g",
+            "5G in the mid-band, drawn: 100 to 250 Mbit/s, another rate each second, 15 ms one way",
+            {"bandwidth": {"uniform": [100e6, 250e6], "every_s": 1}, "delay": "15ms", "jitter": "3ms"},
         ),
         Preset("3g", "UMTS, indoors: 2 Mbit/s, 60 ms one way, jitter of retransmissions below IP", _UMTS),
         Preset(

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The simulator (crate netsim) and the P4Runtime server's code (crate p4rt) without gRPC; see docs/architecture.md."""
 
+def number_of(setting: str, form: str) -> float:
+    """The number that stands for a function of time, given as JSON, of a setting of a link, such as `delay_us`: its least delay, its largest
+    jitter, its mean rate or loss. Raises ValueError with what is wrong and what is allowed."""
+
 class P4RuntimeError(RuntimeError):
     """A refused call: `code` is the gRPC status code's number, `details` a serialized google.rpc.Status."""
 
@@ -69,6 +73,10 @@ class Simulation:
         link_layer: str | None = None,
     ) -> None:
         """None: stays as it is; keys and values as in docs/switch.md. Packets that wait stay. Raises ValueError."""
+
+    def port_rates(self, switch: str, port: int, until_ns: int) -> list[tuple[int, float]] | None:
+        """(t_ns, bit/s) from which on a switch port has a rate that is a function of time; a delivery trace's mean over each 100 ms. None:
+        the rate is a number. Raises ValueError."""
 
     def spike(self, link: str, direction: str, duration_ns: int, blocks: str = "delivery") -> None:
         """Nothing is delivered for so long, then all that is due at once; `blocks` line: nothing starts on the link's own line, and

@@ -19,6 +19,7 @@ from pydantic import TypeAdapter
 
 from fairlane_switch.control import ControlClient
 from fairlane_switch.link_model import LinkOptions as LinkOptions
+from fairlane_switch.link_series import given
 from fairlane_switch.process import STOP_TIMEOUT_S
 from fairlane_switch.switch import Running, start_in_namespace
 
@@ -155,7 +156,8 @@ class WireClient(ControlClient):
         Raises:
             ControlError: nothing is changed then.
         """
-        self.request({"op": "set", "link": link, "direction": direction, **settings})
+        values = {name: given(value) for name, value in settings.items()}
+        self.request({"op": "set", "link": link, "direction": direction, **values})
 
     def spike(
         self, link: str, duration_us: float, *, direction: Direction = "both", blocks: SpikeBlocks = "delivery"

@@ -269,7 +269,7 @@ def test_the_run_state_has_the_new_rate_or_nothing_changes(topology: Topology, m
 def test_a_preset_is_all_its_settings_and_what_stands_beside_it_wins(topology: Topology) -> None:
     topology.settings["s1-s2", "a_to_b"]["loss"] = 0.5
     call("set", "s1-s2", "--preset", "geo", "--ber", "1e-5")
-    geo = PRESETS["geo"].options.__dict__ | {"ber": 1e-5}
+    geo = PRESETS["geo"].options("a_to_b").__dict__ | {"ber": 1e-5}
     assert topology.settings["s1-s2", "a_to_b"] == topology.settings["s1-s2", "b_to_a"] == geo
     assert topology.rates["s1", 2] == 1_544_000
 
@@ -325,7 +325,11 @@ def test_a_spike_that_blocks_the_line_goes_to_the_port_and_to_a_hosts_wire(topol
         (("set", "s1-s2", "--ber", "nan"), 2, "ber 'nan' is out of range; allowed: 0 to 1 (100%)"),
         (("set", "s1-s2", "--loss", "2"), 2, "loss '2' is out of range; allowed: 0 to 1 (100%)"),
         (("set", "s1-s2", "-d", "up", "--loss", "0"), 2, "direction 'up' is not known; allowed: a_to_b, b_to_a, both"),
-        (("set", "s1-s2", "--preset", "sat"), 3, "there is no preset 'sat'; there are geo, leo, wifi, 3g"),
+        (
+            ("set", "s1-s2", "--preset", "sat"),
+            3,
+            "there is no preset 'sat'; there are geo, leo, geo-hts, starlink, wifi, 5g, 3g",
+        ),
         (("set", "h1-s1", "--delay", "1ms"), 5, 'h1-s1 is a bare veth pair: give it a delay or "emulated": true'),
         (("spike", "h1-s1", "1s"), 5, "h1-s1 is a bare veth pair"),
         (("spike", "s1-s2", "1s", "--blocks", "queue"), 2, "blocks 'queue' is not known; allowed: delivery, line"),
@@ -381,7 +385,7 @@ def test_the_table_of_the_docs_is_that_of_the_code() -> None:
         row = next(line for line in section.splitlines() if line.startswith(f"| `{name}`"))
         preset = PRESETS[name]
         assert format_rate(preset.rate_bps or 0) in row
-        assert format_us(preset.options.delay_us).split()[0] in row
+        assert format_us(preset.options("a_to_b").delay_us).split()[0] in row
 
 
 def test_nobody_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

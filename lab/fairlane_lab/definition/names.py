@@ -210,6 +210,7 @@ SERIES_METRICS: dict[str, Name] = {
     "srtt_ms": FLOW_METRICS["srtt_ms"],
     "queue_packets": Name("waiting packets", "packets"),
     **_of_runs("throughput_bps"),
+    "rate_bps": PARAMETERS["rate_bps"],
     **{name: about for part in known_parts() for name, about in part.series_metrics.items()},
 }
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fairlane_controller.units import parse_rate
+from fairlane_switch.link_series import Series
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import LinkChange
 from pydantic import BeforeValidator, Field, model_validator
@@ -236,6 +237,8 @@ class Drawn:
         found = copy.deepcopy(document)
         rates: dict[tuple[str, int], float] = {}
         for link, read in zip(found["links"], checked.links, strict=True):
+            if _varies(read):
+                continue  # its functions are drawn already
             rate = self._rate(read.name)
             _scale(link, read, self._delay(read.name), rate)
             rates |= {(end.node, end.port): rate for end in (read.a, read.b)}
@@ -243,7 +246,7 @@ class Drawn:
             for number, port in switch.get("ports", {}).items():
                 for key in ("rate", "rate_bps"):
                     if key in port:
-                        port[key] = _times(port[key], rates[name, int(number)])
+                        port[key] = _times(port[key], rates.get((name, int(number)), 1))
                 if port.get("queue_packets") is not None:
                     port["queue_packets"] = self._buffer(f"{name}-p{number}", port["queue_packets"])
         for change in found.get("changes", ()):
@@ -278,6 +281,11 @@ class Drawn:
 
     def _draw(self, what: str, name: str, draw: Callable[[random.Random], float]) -> float:
         return self.record.setdefault(what, {}).setdefault(name, draw(random.Random(self.seed_of(f"{what} {name}"))))
+
+
+def _varies(link: fl_topology.Link) -> bool:
+    values = (value for way in (link.a_to_b, link.b_to_a) for value in (way.delay_us, way.rate_bps))
+    return any(isinstance(value, Series) for value in (link.bandwidth_bps, *values))
 
 
 def _scale(link: Document, read: fl_topology.Link, delay: float, rate: float) -> None:

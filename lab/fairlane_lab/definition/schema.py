@@ -59,8 +59,8 @@ class LinkChanges(LinkSettings):
         if "rate_bps" in values:
             link["bandwidth"] = values.pop("rate_bps")
         for name in ("delay", "jitter"):
-            if f"{name}_ms" in values:
-                link[name] = round(values.pop(f"{name}_ms") * 1000)  # µs
+            if (value := values.pop(f"{name}_ms", None)) is not None:
+                link[name] = value if isinstance(value, dict) else round(value * 1000)  # µs
         if values.get("trace") == NO_TRACE:
             link.pop("trace", None)
             del values["trace"]

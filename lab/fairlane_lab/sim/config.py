@@ -23,6 +23,7 @@ from fairlane_hosts.simulator import (
     without_receiver_programs,
 )
 from fairlane_switch.link_control import effects
+from fairlane_switch.link_series import Series, given
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import Direction, LinkChange
 from fairlane_topology.qdisc import parse_qdisc
@@ -311,7 +312,9 @@ def _in_ns(values: Mapping[str, Any]) -> dict[str, Any]:
     """Settings by the simulator's names: times in ns."""
     found: dict[str, Any] = {}
     for name, value in values.items():
-        if name.endswith("_s") and not name.endswith("_per_s"):
+        if isinstance(value, Series | dict):
+            found[name.replace("_us", "_ns")] = given(value)
+        elif name.endswith("_s") and not name.endswith("_per_s"):
             found[f"{name[:-2]}_ns"] = _ns(value)
         elif name.endswith("_us"):
             found[f"{name[:-3]}_ns"] = value * 1000
@@ -322,11 +325,11 @@ def _in_ns(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _port(number: int, spec: fl_topology.PortSpec) -> dict[str, Any]:
     """A switch port, with what its traffic manager has other than by default."""
-    given = spec.model_dump(include={*TRAFFIC_MANAGER}, exclude_defaults=True)
+    manager = spec.model_dump(include={*TRAFFIC_MANAGER}, exclude_defaults=True)
     if spec.qdisc:
         kind, options = parse_qdisc(spec.qdisc)
-        given["qdisc"] = {"kind": kind, "options": list(options)}
-    return {"port": number, "rate_bps": spec.rate_bps or 0, "queue_packets": spec.queue_packets, **given}
+        manager["qdisc"] = {"kind": kind, "options": list(options)}
+    return {"port": number, "rate_bps": given(spec.rate_bps or 0), "queue_packets": spec.queue_packets, **manager}
 
 
 def _end(end: fl_topology.LinkEnd) -> dict[str, Any]:
@@ -347,18 +350,19 @@ def _parts(at_s: float, change: LinkChange, topology: fl_topology.Topology) -> I
     if change.outage_s is not None:
         of_link.append((change.direction, {"outage_ns": _ns(change.outage_s)}))
     # a switch port's queue belongs to the switch
-    of_ports = [(end, {"rate_bps": change.change.rate_bps}) for end in todo.ports]
+    of_ports = [(end, {"rate_bps": given(change.change.rate_bps)}) for end in todo.ports]
     of_ports += [(end, spike) for end in todo.port_spikes]
     yield from ({"at_ns": _ns(at_s), "link": link.name, "direction": way, **part} for way, part in of_link)
     yield from ({"at_ns": _ns(at_s), "switch": end.node, "port": end.port, **part} for end, part in of_ports)
 
 
 def rate_steps(config: SimConfig, switch: str, port: int) -> list[tuple[float, float]]:
-    """(t_s, bit/s) from which on a switch port has a rate; the first at 0."""
+    """(t_s, bit/s) from which on a switch port has a rate; the first at 0. Of a function of time its mean."""
     steps = [(0.0, float(config.topology.ports[switch][port].rate_bps or 0))]
-    for part in (part for at_s, change in config.changes for part in _parts(at_s, change, config.topology)):
+    parts = ((part, change) for at_s, change in config.changes for part in _parts(at_s, change, config.topology))
+    for part, change in parts:
         if (part.get("switch"), part.get("port")) == (switch, port) and "rate_bps" in part:
-            steps.append((part["at_ns"] / 1e9, float(part["rate_bps"])))
+            steps.append((part["at_ns"] / 1e9, float(change.change.rate_bps or 0)))
     return steps
 
 

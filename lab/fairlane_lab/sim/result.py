@@ -185,9 +185,13 @@ def _counters(world: SimWorld, each: FlowRecord, begin: Snapshot, end: Snapshot)
 def _port(world: SimWorld, columns: Columns, key: PortKey, snapshots: Sequence[Snapshot]) -> PortRecord:
     rows = [(seen.t_s, seen.ports[key]) for seen in snapshots]
     switch, number = key
+    rates = rate_steps(world.config, *key)
+    if varying := world.simulation.port_rates(switch, number, world.simulation.now_ns):
+        begin_s = varying[0][0] / 1e9
+        rates = [step for step in rates if step[0] < begin_s] + [(t_ns / 1e9, rate_bps) for t_ns, rate_bps in varying]
     return PortRecord(
         key,
-        rate_steps(world.config, *key),
+        rates,
         _totals(rows, "tx_bytes"),
         _totals(rows, "tx_packets"),
         _totals(rows, "drops"),

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 use traffic::line::RATE_BPS_MAX;
+use traffic::link::KeptCourse;
+pub use traffic::link::Rate;
 use traffic::{LinkLayer, QueueLimits, SchedulerKind, UNLIMITED};
 use v1model::{ControlError, ErrorKind};
 
@@ -50,8 +52,10 @@ impl Default for DeviceConfig {
 /// Options of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortConfig {
-    /// Rate in bit/s on the line, 0 for unlimited.
+    /// Rate in bit/s on the line, 0 for unlimited; of a course its mean.
     pub rate_bps: u64,
+    /// What the rate follows. Another `rate_bps` takes it away.
+    pub course: Option<KeptCourse>,
     /// What a frame takes on the line.
     pub link_layer: LinkLayer,
     /// Which queue is served next.
@@ -68,6 +72,7 @@ impl Default for PortConfig {
     fn default() -> PortConfig {
         PortConfig {
             rate_bps: 0,
+            course: None,
             link_layer: LinkLayer::None,
             scheduler: SchedulerKind::Strict,
             queues: 8,
@@ -117,8 +122,8 @@ impl PortConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PortChange {
-    /// Rate in bit/s on the line, 0 for unlimited.
-    pub rate_bps: Option<u64>,
+    /// Rate on the line.
+    pub rate_bps: Option<Rate>,
     /// What a frame takes on the line.
     pub link_layer: Option<LinkLayer>,
     /// Which queue is served next.
@@ -145,7 +150,7 @@ impl From<&PortConfig> for PortChange {
         let limit = |value: u64| (value != UNLIMITED).then_some(value);
         let (queue, port) = (&config.queue_limits, &config.port_limits);
         PortChange {
-            rate_bps: Some(config.rate_bps),
+            rate_bps: Some(Rate::Constant(config.rate_bps)),
             link_layer: Some(config.link_layer),
             scheduler: Some(config.scheduler),
             queues: Some(config.queues),
@@ -164,7 +169,12 @@ impl PortChange {
     pub fn applied_to(&self, config: &PortConfig) -> PortConfig {
         let (queue, port) = (&config.queue_limits, &config.port_limits);
         PortConfig {
-            rate_bps: self.rate_bps.unwrap_or(config.rate_bps),
+            rate_bps: self.rate_bps.map_or(config.rate_bps, Rate::bps),
+            course: match self.rate_bps {
+                None => config.course,
+                Some(Rate::Constant(_)) => None,
+                Some(Rate::Follows(course)) => Some(course),
+            },
             link_layer: self.link_layer.unwrap_or(config.link_layer),
             scheduler: self.scheduler.unwrap_or(config.scheduler),
             queues: self.queues.unwrap_or(config.queues),

@@ -11,6 +11,7 @@ use crate::pre::Replication;
 use crate::replace::{Before, Next};
 use crate::stats::{Accounts, DeviceStats, DropReason, PortStats};
 use traffic::calendar::{Calendar, Moves};
+use traffic::link::Seeds;
 use traffic::{QueueStats, SharedBuffer, Usage};
 use v1model::{
     ControlError, Effects, Entry, ErrorKind, FrameBuffer, Nanos, Packet, Pipeline, TableId,
@@ -97,6 +98,14 @@ impl<O> Core<O> {
     }
 }
 
+/// Of what a port draws for its rate.
+fn rate_seeds(seed: u64, port: u32) -> Seeds {
+    Seeds {
+        values: traffic::derived_seed(seed, &format!("port/{port}/rate_bps")),
+        phase: traffic::derived_seed(seed, "phase"),
+    }
+}
+
 impl Device {
     /// A switch without program and without ports but the CPU port.
     ///
@@ -109,7 +118,11 @@ impl Device {
             core.calendar.add_entity(Moves::Often);
         }
         if let Some(cpu) = core.config.cpu_port {
-            core.ports[cpu as usize] = Some(Box::new(Port::new(PortConfig::default())));
+            core.ports[cpu as usize] = Some(Box::new(Port::new(
+                0,
+                PortConfig::default(),
+                Seeds::default(),
+            )));
         }
         Device {
             pipeline: None,
@@ -377,7 +390,8 @@ impl Device {
                 format!("port {port} exists already"),
             ));
         }
-        *slot = Some(Box::new(Port::new(config)));
+        let seeds = rate_seeds(self.core.config.seed, port);
+        *slot = Some(Box::new(Port::new(self.core.now, config, seeds)));
         Ok(())
     }
 
@@ -390,12 +404,12 @@ impl Device {
         &mut self,
         now: Nanos,
         port: u32,
-        config: PortConfig,
+        mut config: PortConfig,
     ) -> Result<(), ControlError> {
         config.check(port)?;
         let core = &mut self.core;
         core.now = core.now.max(now);
-        let now = core.now;
+        let (now, seeds) = (core.now, rate_seeds(core.config.seed, port));
         let p = core.port_mut(port)?;
         if config.queues < p.queues.queues() {
             return Err(ControlError::new(
@@ -412,7 +426,16 @@ impl Device {
             p.queues.set_queue_limits(queue, config.queue_limits);
         }
         p.queues.set_port_limits(config.port_limits);
-        p.queues.set_rate(now, config.rate_bps);
+        let stays = config.course == p.config.course;
+        if stays && config.rate_bps != p.config.rate_bps {
+            config.course = None;
+        }
+        let on_line_bytes = p.on_line.as_ref().map(|packet| packet.frame_len() as u32);
+        match &config.course {
+            Some(_) if stays => {}
+            Some(course) => p.queues.set_course(now, course, seeds, on_line_bytes),
+            None => p.queues.set_rate(now, config.rate_bps, on_line_bytes),
+        }
         p.queues.set_link_layer(config.link_layer);
         p.queues.set_scheduler(config.scheduler);
         if p.config != config {
@@ -435,6 +458,16 @@ impl Device {
         core.port_mut(port)?.queues.spike(now, duration);
         core.reschedule(port);
         Ok(())
+    }
+
+    /// From when to `until` a port's rate is what, bit/s; None: it is a number.
+    pub fn rates(&self, port: u32, until: Nanos) -> Option<Vec<(Nanos, f64)>> {
+        self.core.port(port)?.queues.rates(until)
+    }
+
+    /// The rate that a series gives a port at `now`, bit/s; None where the rate follows none.
+    pub fn rate_at(&self, now: Nanos, port: u32) -> Option<f64> {
+        self.core.port(port)?.queues.rate_at(now)
     }
 
     /// Options of a port.

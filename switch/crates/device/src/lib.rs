@@ -33,7 +33,7 @@ mod replace;
 pub mod stats;
 pub mod trace;
 
-pub use config::{DeviceConfig, PortChange, PortConfig};
+pub use config::{DeviceConfig, PortChange, PortConfig, Rate};
 pub use device::{Device, Transmit};
 pub use events::{Event, MissedEvents};
 pub use handle::{Calls, DeviceGone, DeviceHandle};

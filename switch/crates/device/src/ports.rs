@@ -6,6 +6,7 @@ use crate::device::{Core, Transmit};
 use crate::observe::Outgoing;
 use crate::path::{leave_queue, micros};
 use crate::stats::{DropReason, PortStats};
+use traffic::link::Seeds;
 use traffic::PortQueues;
 use v1model::{FieldRef, Nanos, Packet, PacketAddresses, Pipeline, Std};
 
@@ -27,8 +28,12 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    pub(crate) fn new(config: PortConfig) -> Port {
+    /// What it draws for its rate comes from `seeds`.
+    pub(crate) fn new(now: Nanos, config: PortConfig, seeds: Seeds) -> Port {
         let mut queues = PortQueues::new(config.queues, config.queue_limits, config.rate_bps);
+        if let Some(course) = &config.course {
+            queues.set_course(now, course, seeds, None);
+        }
         queues.set_port_limits(config.port_limits);
         queues.set_link_layer(config.link_layer);
         queues.set_scheduler(config.scheduler);
@@ -45,7 +50,7 @@ impl Port {
     #[inline]
     pub(crate) fn due(&self) -> Option<Nanos> {
         if self.on_line.is_some() {
-            Some(self.queues.free_at())
+            Some(self.queues.busy_until())
         } else {
             self.queues.next_departure()
         }
@@ -143,8 +148,12 @@ impl Core {
     ) {
         let now = self.now;
         let index = port as usize;
-        let on_line = self.ports[index].as_deref_mut().map(|p| p.on_line.take());
-        if let Some(packet) = on_line.flatten() {
+        let on_line = self.ports[index].as_deref_mut();
+        let left = on_line.and_then(|p| match p.queues.is_free(now) {
+            true => p.on_line.take(),
+            false => None, // its rate has changed
+        });
+        if let Some(packet) = left {
             self.transmit(port, packet, now, tx);
         }
         // The calendar names the port until its end: what egress sends to this same port (a clone) is served here too.

@@ -27,6 +27,8 @@ mod native {
     #[pymodule_export]
     use crate::p4runtime::P4Runtime;
     #[pymodule_export]
+    use crate::simulation::number_of;
+    #[pymodule_export]
     use crate::simulation::Simulation;
     use pyo3::prelude::*;
 

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use device::{PortChange, UnknownName};
+use device::{PortChange, Rate, UnknownName};
 use netsim::{Direction, LinkSettings, RequestError, SpikeBlocks};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -12,6 +12,13 @@ use crate::errors::{bad_value, refused};
 use crate::p4runtime::{self, P4Runtime};
 use crate::signals::detached;
 use crate::world::{self, Shared, World};
+
+/// The number that stands for a form of a link's setting.
+#[pyfunction]
+pub fn number_of(setting: &str, form: &str) -> PyResult<f64> {
+    let form = serde_json::from_str(form).map_err(bad_value)?;
+    netsim::number_of(setting, &form, netsim::Unit::Us).map_err(bad_value)
+}
 
 /// A network in virtual time. Not for use by two threads at once.
 #[pyclass(frozen, module = "fairlane_switch.native")]
@@ -107,7 +114,7 @@ impl Simulation {
     ) -> PyResult<()> {
         let named = |e: UnknownName| bad_value(format!("switch \"{switch}\": port {port}: {e}"));
         let change = PortChange {
-            rate_bps,
+            rate_bps: rate_bps.map(Rate::Constant),
             link_layer: link_layer.map(str::parse).transpose().map_err(named)?,
             scheduler: scheduler.map(str::parse).transpose().map_err(named)?,
             queues,
@@ -157,6 +164,16 @@ impl Simulation {
     }
 
     /// Counts of all switch ports but the CPU port, JSON.
+    fn port_rates(
+        &self,
+        switch: &str,
+        port: u32,
+        until_ns: u64,
+    ) -> PyResult<Option<Vec<(u64, f64)>>> {
+        self.with(|world| world.network.port_rates(switch, port, until_ns))?
+            .map_err(bad_value)
+    }
+
     fn ports(&self) -> PyResult<String> {
         self.report(netsim::Simulation::ports)
     }

@@ -24,7 +24,7 @@ use crate::error::ConfigError;
 use crate::host::Host;
 use crate::results::Transfer;
 use crate::samples::{self, RealFlow, Samples};
-use device::Nanos;
+use device::{Nanos, Rate};
 use fabric::{Actor, Fabric, FrameId, Sink};
 use std::collections::VecDeque;
 use std::path::Path;
@@ -56,7 +56,7 @@ pub(crate) fn lines(config: &Config) -> Vec<Line> {
         Some(Line {
             switch: switch.name.clone(),
             port: port.port,
-            rate_bps: port.options.rate_bps.unwrap_or_default(),
+            rate_bps: port.options.rate_bps.map_or(0, Rate::bps),
             qdisc: port.qdisc.clone()?,
         })
     };
@@ -290,6 +290,11 @@ impl RealHosts {
     pub(crate) fn line(&self, switch: &str, port: u32) -> Option<LineCounts> {
         let interface = self.interface_of(switch, port)?;
         self.machine.line(interface).ok()
+    }
+
+    /// Whether the queue of a port is the kernel's.
+    pub(crate) fn has_line(&self, switch: &str, port: u32) -> bool {
+        self.interface_of(switch, port).is_some()
     }
 
     /// The line of a port has this rate from the next frame on; false: its queue is not the kernel's.

@@ -9,7 +9,7 @@ use crate::error::{listed, ConfigError, RequestError};
 use crate::region::{Member, Region, Stop};
 use crate::results::{FlowReport, HostReport, LinkReport, PortReport, SwitchReport, Transfer};
 use crate::series::Sampler;
-use device::{Device, Nanos, PortChange};
+use device::{Device, Nanos, PortChange, Rate};
 use fabric::{FrameId, Switch};
 use rayon::ThreadPool;
 use std::sync::Arc;
@@ -303,7 +303,12 @@ impl Simulation {
     ) -> Result<(), RequestError> {
         let now = self.now;
         if let (Some(rate_bps), Some(machine)) = (change.rate_bps, &mut self.regions[0].machine) {
-            if machine.set_rate(switch, port, rate_bps) {
+            let is_number = matches!(rate_bps, Rate::Constant(_));
+            if machine.has_line(switch, port) && !is_number {
+                let message = "the rate of a queue of Linux's is a number";
+                return Err(RequestError::Invalid(message.to_owned()));
+            }
+            if machine.set_rate(switch, port, rate_bps.bps()) {
                 return Ok(());
             }
         }
@@ -314,6 +319,19 @@ impl Simulation {
             .map_err(|e| RequestError::Invalid(format!("switch \"{switch}\": {}", e.message)))?;
         self.refresh();
         Ok(())
+    }
+
+    /// From when to `until` a port's rate is what, bit/s; None: it is a number.
+    ///
+    /// # Errors
+    /// [`RequestError`]: unknown switch or port.
+    pub fn port_rates(
+        &mut self,
+        switch: &str,
+        port: u32,
+        until: Nanos,
+    ) -> Result<Option<Vec<(Nanos, f64)>>, RequestError> {
+        Ok(self.port_of(switch, port)?.rates(port, until))
     }
 
     /// The switch that has this port.

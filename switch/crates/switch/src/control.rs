@@ -14,7 +14,7 @@ use std::io;
 use v1model::ControlError;
 
 /// Longest request, bytes.
-const LINE_MAX: u64 = 4096;
+const LINE_MAX: u64 = 1 << 16;
 const OPERATIONS: &str = "set_port, spike, ports";
 /// Longest spike, µs.
 const SPIKE_US_MAX: f64 = 600e6;
@@ -58,8 +58,8 @@ fn parse(line: &str) -> Result<Request, String> {
         }
         Some("spike") => spike_of(keys).map_err(|e| format!("spike: {e}")),
         Some("ports") => match keys.keys().next() {
-            None => Ok(Box::new(|device, _| {
-                Ok(Report::Switch(Box::new(SwitchReport::new(device))))
+            None => Ok(Box::new(|device, now| {
+                Ok(Report::Switch(Box::new(SwitchReport::new(device, now))))
             })),
             Some(key) => Err(format!("ports: unknown key \"{key}\"; it has none")),
         },
@@ -114,7 +114,7 @@ fn change_port(
             format!("there is no port {port}; there are {there}")
         })?;
         change(device, now, config).map_err(|e| e.message)?;
-        let port = Box::new(PortReport::new(device, port));
+        let port = Box::new(PortReport::new(device, now, port));
         Ok(Report::Port { port })
     })
 }

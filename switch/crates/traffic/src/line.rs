@@ -10,6 +10,11 @@ pub type Nanos = u64;
 /// Highest rate that a line takes, bit/s (1 Tbit/s).
 pub const RATE_BPS_MAX: u64 = 1_000_000_000_000;
 
+/// The rate of a line that stands.
+const STANDS: u64 = u64::MAX;
+/// When a frame leaves that is on a line that stands.
+const FAR: Nanos = 1 << 62;
+
 /// A line; a rate of 0 is unlimited (no frame takes any time).
 #[derive(Clone, Debug)]
 pub struct Line {
@@ -56,6 +61,10 @@ impl Line {
             return;
         }
         let work = u64::from(len_bytes) * 8_000_000_000 + self.free_part;
+        if self.rate_bps == STANDS {
+            (self.free_ns, self.free_part) = (FAR, work);
+            return;
+        }
         self.free_ns += work / self.rate_bps;
         self.free_part = work % self.rate_bps;
     }
@@ -66,12 +75,7 @@ impl Line {
     /// When `rate_bps` is above [`RATE_BPS_MAX`].
     pub fn set_rate(&mut self, now: Nanos, rate_bps: u64) {
         assert!(rate_bps <= RATE_BPS_MAX, "rate_bps above {RATE_BPS_MAX}");
-        let left = if self.free_at() > now {
-            u128::from(self.free_ns - now.min(self.free_ns)) * u128::from(self.rate_bps)
-                + u128::from(self.free_part)
-        } else {
-            0
-        };
+        let left = self.left(now);
         self.rate_bps = rate_bps;
         if left == 0 || rate_bps == 0 {
             self.free_ns = self.free_ns.min(now);
@@ -81,6 +85,28 @@ impl Line {
         let rate = u128::from(rate_bps);
         self.free_ns = now + (left / rate) as u64;
         self.free_part = (left % rate) as u64;
+    }
+
+    /// From `now` on nothing moves on it, until `set_rate`: neither the rest of the frame on the line nor one that is put on it.
+    pub fn stand(&mut self, now: Nanos) {
+        let left = self.left(now);
+        self.rate_bps = STANDS;
+        (self.free_ns, self.free_part) = match left {
+            0 => (self.free_ns.min(now), 0),
+            left => (FAR, left as u64), // a frame has less than 2^64 nano-bits
+        };
+    }
+
+    /// Nano-bits of the frame on the line that have not left it.
+    fn left(&self, now: Nanos) -> u128 {
+        match self.free_at() > now {
+            false => 0,
+            true if self.rate_bps == STANDS => u128::from(self.free_part),
+            true => {
+                u128::from(self.free_ns - now.min(self.free_ns)) * u128::from(self.rate_bps)
+                    + u128::from(self.free_part)
+            }
+        }
     }
 }
 
@@ -138,5 +164,22 @@ mod tests {
         line.set_rate(1_001, 8_000_000_000);
         line.occupy(2_000, 10);
         assert_eq!(line.free_at(), 2_010);
+    }
+
+    #[test]
+    fn what_stands_goes_on_where_it_was() {
+        let mut line = Line::new(8_000_000_000);
+        line.occupy(0, 1_000);
+        line.stand(400);
+        assert!(line.free_at() > 1 << 60);
+        line.stand(500);
+        line.set_rate(10_000, 4_000_000_000);
+        assert_eq!(line.free_at(), 10_000 + 1_200);
+        // Idle when it stops: the next frame waits on the line.
+        line.stand(20_000);
+        assert!(line.free_at() <= 20_000);
+        line.occupy(21_000, 10);
+        line.set_rate(30_000, 8_000_000_000);
+        assert_eq!(line.free_at(), 30_010);
     }
 }

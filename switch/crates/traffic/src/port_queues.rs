@@ -3,7 +3,8 @@
 
 use crate::bit_set::{BitSet, MEMBERS_MAX};
 use crate::limits::{QueueLimits, SharedBuffer, Usage};
-use crate::line::{Line, Nanos};
+use crate::line::Nanos;
+use crate::link::{Course, Seeds, Service};
 use crate::link_layer::LinkLayer;
 use crate::ring::{List, Slab};
 use crate::scheduler::{Scheduler, SchedulerKind, Turn};
@@ -109,7 +110,7 @@ pub struct PortQueues<T> {
     scheduler: Scheduler,
     port_limits: QueueLimits,
     usage: Usage,
-    line: Line,
+    line: Service,
     /// Nothing starts on the line before.
     blocked_until: Nanos,
     link_layer: LinkLayer,
@@ -134,7 +135,7 @@ impl<T> PortQueues<T> {
             scheduler: Scheduler::Strict,
             port_limits: QueueLimits::NONE,
             usage: Usage::default(),
-            line: Line::new(rate_bps),
+            line: Service::new(rate_bps),
             blocked_until: 0,
             link_layer: LinkLayer::None,
         }
@@ -243,14 +244,44 @@ impl<T> PortQueues<T> {
         self.port_limits = limits;
     }
 
-    /// New rate, also for what is left of the frame on the line.
-    pub fn set_rate(&mut self, now: Nanos, rate_bps: u64) {
-        self.line.set_rate(now, rate_bps);
+    /// New rate, also for what is left of the frame on the line, which has so many bytes.
+    pub fn set_rate(&mut self, now: Nanos, rate_bps: u64, on_line_bytes: Option<u32>) {
+        let bytes = on_line_bytes.map(|bytes| self.link_layer.line_bytes(bytes));
+        self.line.set_rate(now, rate_bps, bytes);
     }
 
-    /// Rate in bit/s, 0 for unlimited.
-    pub fn rate_bps(&self) -> u64 {
-        self.line.rate_bps()
+    /// The rate follows a course, which begins now; `seeds` are those of what it draws. The frame on the line goes on as a link's.
+    pub fn set_course(
+        &mut self,
+        now: Nanos,
+        course: &Course,
+        seeds: Seeds,
+        on_line_bytes: Option<u32>,
+    ) {
+        let bytes = on_line_bytes.map(|bytes| self.link_layer.line_bytes(bytes));
+        self.line.set_course(now, course, seeds, bytes);
+    }
+
+    /// From when to `until` the rate is what, where it is no number ([`Service::rates`]).
+    pub fn rates(&self, until: Nanos) -> Option<Vec<(Nanos, f64)>> {
+        self.line.rates(until)
+    }
+
+    /// The rate that a series gives at `now`, bit/s; None: there is none.
+    pub fn rate_at(&self, now: Nanos) -> Option<f64> {
+        self.line.playing().map(|playing| playing.clone().at(now))
+    }
+
+    /// Whether the line is free at `now`. What is due is brought up to it.
+    #[inline]
+    pub fn is_free(&mut self, now: Nanos) -> bool {
+        self.line.is_free(now)
+    }
+
+    /// Before this instant the frame on the line has not left it.
+    #[inline]
+    pub fn busy_until(&self) -> Nanos {
+        self.line.busy_until()
     }
 
     /// First whole nanosecond at which the line is free.
@@ -265,10 +296,10 @@ impl<T> PortQueues<T> {
         self.blocked_until = self.blocked_until.max(now.saturating_add(duration));
     }
 
-    /// First whole nanosecond at which a packet's service can start: the line is free, and nothing blocks it.
+    /// First whole nanosecond at which a packet's service may start: the line may be free, and nothing blocks it.
     #[inline]
     pub fn ready_at(&self) -> Nanos {
-        self.line.free_at().max(self.blocked_until)
+        self.line.busy_until().max(self.blocked_until)
     }
 
     /// Packets waiting in a queue; 0 for a queue that is not there.
@@ -436,7 +467,7 @@ impl<T> PortQueues<T> {
     pub fn dequeue(&mut self, now: Nanos, buffer: &mut SharedBuffer) -> Option<Dequeued<T>> {
         // The lists of `fq` are gone through also when nothing waits (RFC 8290 section 4.2): they are empty then.
         let nothing = self.is_empty() && !matches!(self.scheduler, Scheduler::Fq(_));
-        if nothing || self.ready_at() > now {
+        if nothing || self.blocked_until > now || !self.line.is_free(now) {
             return None;
         }
         let (queues, slab) = (&self.queues, &self.slab);

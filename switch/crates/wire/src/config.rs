@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `links.json`: which links there are, between which interfaces, with which settings.
 
-use crate::traces;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 use std::collections::HashMap;
 use std::path::Path;
-use traffic::link::{LinkOptionError, LinkOptions, LinkSettings, Unit};
+use traffic::link::{read_trace, LinkOptionError, LinkOptions, LinkSettings, Unit};
 
 /// One emulated link.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -116,7 +115,7 @@ pub fn parse(text: &str) -> Result<NetworkConfig, ConfigError> {
 /// What concerns more than one value.
 fn check(config: &NetworkConfig) -> Result<(), String> {
     for (i, file) in config.traces.iter().enumerate() {
-        traces::trace(file).map_err(|message| format!("/traces/{i}: {message}"))?;
+        read_trace(file).map_err(|message| format!("/traces/{i}: {message}"))?;
     }
     if config.switches.is_empty() && config.links.is_empty() {
         return Err("/links: is empty; at least one link or switch is needed".to_owned());
@@ -154,13 +153,7 @@ fn check(config: &NetworkConfig) -> Result<(), String> {
 /// # Errors
 /// The first key that cannot be taken.
 pub fn read_settings(object: &Map<String, Value>) -> Result<LinkSettings, LinkOptionError> {
-    LinkSettings::read(object, Unit::Us, |file| match file {
-        Value::Null => Ok(None),
-        Value::String(path) if !path.is_empty() => traces::trace(path).map(Some),
-        other => Err(format!(
-            "{other} is not a file; allowed: a path, or null for none"
-        )),
-    })
+    LinkSettings::read(object, Unit::Us)
 }
 
 #[cfg(test)]
@@ -376,7 +369,7 @@ mod tests {
         );
         assert_eq!(
             setting_error(json!({"trace": 5})),
-            "trace: 5 is not a file; allowed: a path, or null for none"
+            "trace: 5 is not a file; allowed: a path, a list of times in ms, or null for none"
         );
     }
 }

@@ -20,5 +20,4 @@ pub mod network;
 pub mod request;
 pub mod run;
 pub mod setup;
-pub mod traces;
 pub mod wakeup;

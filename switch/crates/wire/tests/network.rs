@@ -8,6 +8,7 @@ mod outbox;
 use counting::allocations;
 use fabric::Sink;
 use outbox::{offer, take, Left};
+use traffic::link::{Link, LinkStreams};
 use wire::config::parse;
 use wire::network::Network;
 
@@ -86,9 +87,45 @@ fn lateness_is_what_the_caller_was_late() {
     assert_eq!(network.direction(0).1.lateness.max(), 30_000);
 }
 
+/// The simulator's links begin at 0; those of the wire when it does, and then go the same way.
+#[test]
+fn series_begin_with_the_network_and_are_those_of_the_simulator() {
+    const BEGIN: u64 = 77_777_777_777;
+    let settings = r#"{"delay_us": {"uniform": [5, 100], "every_s": 3}, "rate_bps": {"choice": [100000, 300000], "every_s": 0.7}}"#;
+    let text = format!(
+        r#"{{"links": [{{"name": "l0", "a": {{"interface": "x"}}, "b": {{"interface": "y"}}, "a_to_b": {settings}}}]}}"#
+    );
+    let options = parse(&text).unwrap().links.remove(0).a_to_b;
+    let mut link = Link::new(options, LinkStreams::new(1, "l0/a_to_b"), 8).unwrap();
+    let mut network = network(1, settings, 64);
+    network.begin(BEGIN);
+    for k in 0..100 {
+        let at = k * 300_000_000;
+        link.transmit(at, &mut [0; 1000], ()).unwrap();
+        let mut due = None;
+        while due.is_none() {
+            let next = link.next_event().unwrap();
+            due = link.poll(next).map(|exit| exit.at);
+        }
+        offer(&mut network, 0, BEGIN + at, &[0; 1000]);
+        let due = BEGIN + due.unwrap();
+        assert_eq!(take(&mut network, due - 1), [], "frame {k}");
+        assert_eq!(take(&mut network, due), [(1, 0)], "frame {k}");
+    }
+}
+
 #[test]
 fn steady_state_allocates_nothing() {
-    let settings = r#"{"delay_us": 2000, "jitter_us": 500, "rate_bps": 50000000, "loss": 0.01, "ber": 1e-5, "queue_packets": 100}"#;
+    carries_without_allocating(
+        r#"{"delay_us": 2000, "jitter_us": 500, "rate_bps": 50000000, "loss": 0.01, "ber": 1e-5, "queue_packets": 100}"#,
+    );
+    carries_without_allocating(
+        r#"{"delay_us": {"steps": [[0, 2], [0.01, 3]], "repeat_s": 0.02, "glide": true}, "jitter_us": 500, "queue_packets": 100,
+            "rate_bps": {"normal": [50e6, 5e6], "every_s": 0.0017}, "loss": {"choice": [0, 0.02], "every_s": 0.5}}"#,
+    );
+}
+
+fn carries_without_allocating(settings: &str) {
     let mut network = network(50, settings, 4096);
     let mut left = Left::default();
     left.frames.reserve(4096);

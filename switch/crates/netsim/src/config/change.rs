@@ -2,7 +2,7 @@
 //! What changes at given instants, and what is sampled.
 
 use super::{Direction, LinkSettings};
-use device::Nanos;
+use device::{Nanos, Rate};
 use serde::Deserialize;
 use traffic::link::SpikeBlocks;
 
@@ -24,7 +24,7 @@ pub struct Change {
     pub outage_ns: Option<Nanos>,
     pub switch: Option<String>,
     pub port: Option<u32>,
-    pub rate_bps: Option<u64>,
+    pub rate_bps: Option<Rate>,
     pub queue_packets: Option<u64>,
 }
 

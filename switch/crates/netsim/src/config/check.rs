@@ -5,7 +5,7 @@ use super::{App, Change, Config, Distribution, End, LinkConfig, LinuxFlow, Sampl
 use crate::error::{listed, ConfigError};
 use crate::machine;
 use capture::SNAP_BYTES_ALLOWED;
-use device::{PortChange, PortConfig};
+use device::{PortChange, PortConfig, Rate};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -78,9 +78,9 @@ impl Config {
                     .to_device()
                     .check(port)
                     .map_err(|error| ConfigError::new(&here, error.message))?;
-                let rate_bps = settings.options.rate_bps.unwrap_or_default();
-                if settings.qdisc.is_some() && (self.machine.is_none() || rate_bps == 0) {
-                    let message = "needs a machine (`machine`) and the port's rate_bps";
+                let is_number = matches!(settings.options.rate_bps, Some(Rate::Constant(1..)));
+                if settings.qdisc.is_some() && (self.machine.is_none() || !is_number) {
+                    let message = "needs a machine (`machine`) and the port's rate_bps, a number";
                     return Err(ConfigError::new(format!("{here}.qdisc"), message));
                 }
                 if ports.insert(port, None).is_some() {

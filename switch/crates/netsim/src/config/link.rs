@@ -3,8 +3,7 @@
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
-use std::sync::Arc;
-use traffic::link::{LinkOptionError, LinkOptions, Trace, Unit};
+use traffic::link::{LinkOptionError, LinkOptions, Unit};
 
 /// A link between two nodes.
 #[derive(Clone, Debug, Deserialize)]
@@ -84,7 +83,7 @@ impl LinkSettings {
     /// # Errors
     /// The first setting that cannot be taken.
     pub fn read(object: &Map<String, Value>) -> Result<LinkSettings, LinkOptionError> {
-        let settings = traffic::link::LinkSettings::read(object, Unit::Ns, read_trace);
+        let settings = traffic::link::LinkSettings::read(object, Unit::Ns);
         settings.map(LinkSettings)
     }
 
@@ -95,22 +94,4 @@ impl LinkSettings {
     pub fn applied_to(&self, options: &LinkOptions) -> Result<LinkOptions, LinkOptionError> {
         self.0.applied_to(options, Unit::Ns)
     }
-}
-
-/// A file in Mahimahi's format, or the times themselves in ms.
-fn read_trace(value: &Value) -> Result<Option<Arc<Trace>>, String> {
-    let trace = match value {
-        Value::Null => return Ok(None),
-        Value::String(path) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|e| format!("{path}: cannot be read: {e}"))?;
-            Trace::parse(path.as_str(), &text).map_err(|e| format!("{path}: {e}"))?
-        }
-        times => {
-            let at_ms = Vec::<u32>::deserialize(times)
-                .map_err(|_| "must be a file, a list of times in ms, or null")?;
-            Trace::new(format!("{} times", at_ms.len()), at_ms).map_err(|e| e.to_string())?
-        }
-    };
-    Ok(Some(Arc::new(trace)))
 }

@@ -64,7 +64,7 @@ fn unknown_keys_and_wrong_types_are_told() {
         ("/links/4/a_to_b/delay_ms", json!(1), "links[4].a_to_b.delay_ms: unknown key; allowed: delay_ns, "),
         ("/switches/0/ports/2/scheduler", json!("fifo"), "switches[0].ports[2].scheduler: scheduler \"fifo\" is unknown; allowed: strict, wrr, drr, calendar, fq"),
         ("/switches/0/ports/2/link_layer", json!("ip"), "switches[0].ports[2].link_layer: link_layer \"ip\" is unknown; allowed: none, ethernet, atm"),
-        ("/links/4/a_to_b/trace", json!(1), "links[4].a_to_b.trace: must be a file, a list of times in ms, or null"),
+        ("/links/4/a_to_b/trace", json!(1), "links[4].a_to_b.trace: 1 is not a file; allowed: a path, a list of times in ms, or null for none"),
         ("/links/4/a_to_b/trace", json!([4, 2]), "links[4].a_to_b.trace: line 2: 2 ms is before 4 ms; the times of a trace never go back"),
         ("/changes/0/set/trace", json!("/nowhere.trace"), "changes[0].set.trace: /nowhere.trace: cannot be read: No such file"),
         ("/flows/0/start_ns", json!(-1), "flows[0].start_ns: invalid value: integer `-1`, expected u64"),

@@ -5,15 +5,17 @@
 
 use super::jitter::JitterDraw;
 use super::segments::{Newest, Segment};
+use super::series::Playing;
 use super::service::Service;
 use super::streams::unit;
 use super::{
     BitErrors, DropReason, ErrorsIn, GilbertElliott, LinkOptionError, LinkOptions, LinkStats,
-    LinkStreams, LossModel, Nanos, SpikeBlocks, UNTOUCHED_BYTES,
+    LinkStreams, LossModel, Nanos, Series, SpikeBlocks, UNTOUCHED_BYTES,
 };
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// One direction of a link; `T` is the caller's handle of a frame.
 #[derive(Debug)]
@@ -26,6 +28,7 @@ pub struct Link<T> {
     bit_errors: [BitErrors; 2],
     has_bit_errors: bool,
     newest: Newest,
+    varying: Option<Box<Moving>>,
     line: Service,
     /// Frames that wait for the line.
     queue: VecDeque<Entry<T>>,
@@ -46,6 +49,28 @@ pub struct Link<T> {
     /// Nothing starts on the line before.
     blocked_until: Nanos,
     stats: LinkStats,
+}
+
+/// The settings beside the rate that are functions of time.
+#[derive(Debug)]
+struct Moving {
+    delay: Option<Playing>,
+    jitter: Option<Playing>,
+    loss: Option<Playing>,
+}
+
+impl Moving {
+    /// Delay and jitter of a frame that enters the medium at `at`.
+    fn delays(&mut self, at: Nanos, options: &LinkOptions) -> [Nanos; 2] {
+        let now = |series: &mut Option<Playing>, else_ns| match series {
+            Some(series) => libm::round(series.at(at)) as Nanos,
+            None => else_ns,
+        };
+        [
+            now(&mut self.delay, options.delay_ns),
+            now(&mut self.jitter, options.jitter_ns),
+        ]
+    }
 }
 
 /// A frame before the medium; its chance is already decided.
@@ -145,7 +170,8 @@ impl<T> Link<T> {
             bit_errors: [BitErrors::none(), BitErrors::none()],
             has_bit_errors: false,
             newest: Newest::default(),
-            line: Service::new(0, &perfect),
+            varying: None,
+            line: Service::new(0),
             options: perfect,
             streams,
             queue: VecDeque::with_capacity(frames.min(options.queue_packets)),
@@ -194,18 +220,67 @@ impl<T> Link<T> {
         self.outage.contains(now).then_some(self.outage.until)
     }
 
-    /// The link begins at `now`: so do its trace, its frames of grants and its bursts in time. Instants before are of no meaning.
+    /// The link begins at `now`: so do its trace, its series, its frames of grants and its bursts in time. Instants before are of no meaning.
     pub fn begin(&mut self, now: Nanos) {
-        let has_beginning = self.options.trace.is_some() || self.options.dama_frame_ns > 0;
+        let has_beginning = self.options.course().is_some() || self.options.dama_frame_ns > 0;
         if has_beginning && self.on_line.is_none() {
-            self.line = Service::new(now, &self.options);
+            self.line = Service::of(now, &self.options, self.streams.series_seeds("rate"));
         }
         self.bursts.begin(now, &mut self.streams);
+        self.varying = None;
+        let options = self.options.clone();
+        self.vary(now, &options);
+    }
+
+    /// Series of `options` that are not there yet begin now.
+    fn vary(&mut self, now: Nanos, options: &LinkOptions) {
+        let (old, new) = (&self.options.series, &options.series);
+        let mut before = self.varying.take();
+        let mut play = |name,
+                        old: &Option<Arc<Series>>,
+                        new: &Option<Arc<Series>>,
+                        playing: fn(&mut Moving) -> &mut Option<Playing>| {
+            let goes_on = before.as_mut().filter(|_| old == new);
+            let goes_on = goes_on.and_then(|before| playing(before).take());
+            let seeds = self.streams.series_seeds(name);
+            goes_on.or_else(|| new.clone().map(|series| Playing::new(series, seeds, now)))
+        };
+        let moving = Moving {
+            delay: play("delay", &old.delay, &new.delay, |moving| &mut moving.delay),
+            jitter: play("jitter", &old.jitter, &new.jitter, |moving| {
+                &mut moving.jitter
+            }),
+            loss: play("loss", &old.loss, &new.loss, |moving| &mut moving.loss),
+        };
+        let is_any = moving.delay.is_some() || moving.jitter.is_some() || moving.loss.is_some();
+        self.varying = is_any.then(|| Box::new(moving));
+    }
+
+    /// What holds at `now` of the settings that are functions of time, by name: times in µs, the rate in bit/s.
+    pub fn present(&self, now: Nanos) -> Vec<(&'static str, f64)> {
+        let mut found = Vec::new();
+        let mut add = |name, unit: f64, playing: Option<&Playing>| {
+            found.extend(playing.map(|playing| (name, playing.clone().at(now) / unit)));
+        };
+        let varying = self.varying.as_deref();
+        add(
+            "delay_us",
+            1e3,
+            varying.and_then(|moving| moving.delay.as_ref()),
+        );
+        add(
+            "jitter_us",
+            1e3,
+            varying.and_then(|moving| moving.jitter.as_ref()),
+        );
+        add("rate_bps", 1.0, self.line.playing());
+        add("loss", 1.0, varying.and_then(|moving| moving.loss.as_ref()));
+        found
     }
 
     /// Changes the settings from `now` on. No frame is lost by it: frames on the medium keep their instants; the
     /// rest of the frame on the line, and the frames that wait (also those above a shorter queue), get the new settings.
-    /// A new trace begins now.
+    /// A new trace or series begins now; one that stays goes on.
     ///
     /// # Errors
     /// The first option that is out of range; then nothing has changed.
@@ -214,8 +289,15 @@ impl<T> Link<T> {
         self.advance(now);
         let on_line_bytes = self.on_line.as_ref().map(|entry| entry.len_bytes);
         let waiting = self.queue.iter().map(|entry| entry.len_bytes);
-        self.line
-            .change(now, &self.options, &options, on_line_bytes, waiting);
+        let seeds = self.streams.series_seeds("rate");
+        self.line.change(
+            now,
+            [&self.options, &options],
+            seeds,
+            on_line_bytes,
+            waiting,
+        );
+        self.vary(now, &options);
         self.bursts.set(now, &options, &mut self.streams);
         self.loss = LossModel {
             good: options.loss,
@@ -291,6 +373,12 @@ impl<T> Link<T> {
         let is_free = self.on_line.is_none() && now >= self.blocked_until;
         // An unlimited line lets a frame into the medium at once, before an option can change.
         let no_jitter = self.options.jitter_ns == 0 && is_free && self.line.is_unlimited();
+        if let Some(Moving {
+            loss: Some(loss), ..
+        }) = self.varying.as_deref_mut()
+        {
+            self.loss.good = loss.at(now);
+        }
         let entry = Entry {
             len_bytes: len_bytes as u32,
             lost: self.loss.is_lost(bad, &mut self.streams.loss),
@@ -357,7 +445,7 @@ impl<T> Link<T> {
     }
 
     fn advance_line(&mut self, now: Nanos) {
-        while self.line.free_at() <= now {
+        while self.line.is_free(now) {
             if let Some(entry) = self.on_line.take() {
                 self.enter_medium(self.line.free_at(), entry);
             }
@@ -387,7 +475,14 @@ impl<T> Link<T> {
             self.dropped.push_back((at, entry.item, reason));
             return;
         }
-        let mut due = at + entry.jitter.delay_ns(&self.options);
+        let delays = match &mut self.varying {
+            None => [self.options.delay_ns, self.options.jitter_ns],
+            Some(moving) => moving.delays(at, &self.options),
+        };
+        let mut due = at
+            + entry
+                .jitter
+                .delay_ns(delays, self.options.jitter_distribution);
         if !self.options.reorder {
             due = due.max(self.last_due);
         }
@@ -493,7 +588,7 @@ impl<T> Link<T> {
     /// from the end of the spike on.
     fn next_from_line(&self) -> Option<Nanos> {
         let leaves = match self.on_line {
-            Some(_) => Some(self.line.free_at()),
+            Some(_) => Some(self.line.busy_until()),
             None => (!self.queue.is_empty()).then_some(self.blocked_until),
         };
         leaves.map(|at| self.due(at + self.options.delay_min_ns()))

@@ -2,7 +2,7 @@
 //! Random deviation of the propagation delay.
 
 use super::streams::{unit, unit_above_zero, Stream};
-use super::{LinkOptions, Nanos};
+use super::Nanos;
 use crate::names::named;
 use std::f64::consts::TAU;
 
@@ -33,25 +33,29 @@ impl JitterDraw {
         Self([0; 2])
     }
 
-    /// The frame's delay under these options.
+    /// The frame's delay with this mean and this jitter.
     #[inline]
-    pub(super) fn delay_ns(self, options: &LinkOptions) -> Nanos {
-        match options.jitter_ns {
-            0 => options.delay_ns,
-            _ => self.jittered_ns(options),
+    pub(super) fn delay_ns(
+        self,
+        [delay, jitter]: [Nanos; 2],
+        distribution: JitterDistribution,
+    ) -> Nanos {
+        match jitter {
+            0 => delay,
+            _ => self.jittered_ns([delay, jitter], distribution),
         }
     }
 
-    fn jittered_ns(self, options: &LinkOptions) -> Nanos {
+    fn jittered_ns(self, [delay, jitter]: [Nanos; 2], distribution: JitterDistribution) -> Nanos {
         let [first, second] = self.0;
-        let deviation = match options.jitter_distribution {
+        let deviation = match distribution {
             JitterDistribution::Uniform => 2.0 * unit(first) - 1.0,
             // Box–Muller: a fixed number of draws, unlike the ziggurat.
             JitterDistribution::Normal => {
                 libm::sqrt(-2.0 * libm::log(unit_above_zero(first))) * libm::cos(TAU * unit(second))
             }
         };
-        let delay = options.delay_ns as f64 + deviation * options.jitter_ns as f64;
+        let delay = delay as f64 + deviation * jitter as f64;
         libm::round(delay) as Nanos // a negative number becomes 0
     }
 }

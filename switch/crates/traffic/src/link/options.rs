@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can be set on a direction of a link, with ranges.
 
-use super::{ErrorsIn, JitterDistribution, Nanos, Trace};
+use super::{Course, ErrorsIn, JitterDistribution, Nanos, Series, Trace};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -44,6 +44,31 @@ pub struct LinkOptions {
     pub dama_cra_bps: u64,
     #[serde(skip)]
     pub trace: Option<Arc<Trace>>,
+    /// What is a function of time. Beside it `delay_ns` is the least and `jitter_ns` the largest, `rate_bps` and `loss` are the means.
+    #[serde(skip)]
+    pub series: Varying,
+}
+
+/// The settings that are functions of time; None: a number.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Varying {
+    pub delay: Option<Arc<Series>>,
+    pub jitter: Option<Arc<Series>>,
+    pub rate: Option<Arc<Series>>,
+    pub loss: Option<Arc<Series>>,
+}
+
+impl Varying {
+    /// That of a setting; None where it can be a number only.
+    pub(super) fn of(&mut self, setting: &str) -> Option<&mut Option<Arc<Series>>> {
+        match setting {
+            "delay" => Some(&mut self.delay),
+            "jitter" => Some(&mut self.jitter),
+            "rate_bps" => Some(&mut self.rate),
+            "loss" => Some(&mut self.loss),
+            _ => None,
+        }
+    }
 }
 
 impl Default for LinkOptions {
@@ -70,11 +95,18 @@ impl Default for LinkOptions {
             dama_delay_ns: 0,
             dama_cra_bps: 0,
             trace: None,
+            series: Varying::default(),
         }
     }
 }
 
 impl LinkOptions {
+    /// What the rate follows, unless it is a number.
+    pub(super) fn course(&self) -> Option<Course> {
+        let series = self.series.rate.clone().map(Course::Series);
+        series.or_else(|| self.trace.clone().map(Course::Trace))
+    }
+
     /// The least delay that a frame can meet.
     pub fn delay_min_ns(&self) -> Nanos {
         match self.jitter_distribution {

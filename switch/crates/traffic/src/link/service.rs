@@ -1,70 +1,166 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What frames wait for: a line of a rate, the opportunities of a trace, or grants.
+//! What frames wait for, of a link as of a switch's port: a line of a rate, which a series may move, the opportunities of a
+//! trace, or grants.
 
 use super::dama::DamaLine;
+use super::series::{Course, Playing, Seeds};
 use super::trace::TraceLine;
 use super::{LinkOptions, Nanos};
 use crate::line::Line;
 
-/// The line of a direction.
+/// A line.
 #[derive(Debug)]
-pub(super) enum Service {
+pub struct Service {
+    line: Kind,
+    /// What moves the rate.
+    rate: Option<Box<Playing>>,
+    /// When the rate is another one: never without a series.
+    next_change: Nanos,
+}
+
+#[derive(Debug)]
+enum Kind {
     Rate(Line),
     Trace(TraceLine),
     Dama(DamaLine),
 }
 
 impl Service {
-    /// A free line with these options' rate or trace, which begins now.
-    pub(super) fn new(now: Nanos, options: &LinkOptions) -> Self {
-        match &options.trace {
-            Some(trace) => Self::Trace(TraceLine::new(trace.clone(), now)),
-            None if options.dama_frame_ns > 0 => Self::Dama(DamaLine::new(now, options)),
-            None => Self::Rate(Line::new(options.rate_bps)),
+    /// A free line of this rate (0: unlimited).
+    ///
+    /// # Panics
+    /// When the rate is above [`crate::line::RATE_BPS_MAX`].
+    pub fn new(rate_bps: u64) -> Self {
+        Self {
+            line: Kind::Rate(Line::new(rate_bps)),
+            rate: None,
+            next_change: Nanos::MAX,
+        }
+    }
+
+    /// A free line whose rate follows `course`, which begins now; `seeds` are those of what it draws.
+    pub fn begin(now: Nanos, course: &Course, seeds: Seeds) -> Self {
+        let mut service = Self::new(0);
+        match course {
+            Course::Trace(trace) => service.line = Kind::Trace(TraceLine::new(trace.clone(), now)),
+            Course::Series(series) => {
+                service.rate = Some(Box::new(Playing::new(series.clone(), seeds, now)));
+                service.next_change = now;
+                service.change_rate(now);
+            }
+        }
+        service
+    }
+
+    /// The line of a direction with these options, which begins now.
+    pub(super) fn of(now: Nanos, options: &LinkOptions, seeds: Seeds) -> Self {
+        match options.course() {
+            Some(course) => Self::begin(now, &course, seeds),
+            None => Self {
+                line: match options.dama_frame_ns {
+                    0 => Kind::Rate(Line::new(options.rate_bps)),
+                    _ => Kind::Dama(DamaLine::new(now, options)),
+                },
+                ..Self::new(0)
+            },
         }
     }
 
     /// No frame takes any time.
     #[inline]
-    pub(super) fn is_unlimited(&self) -> bool {
-        matches!(self, Self::Rate(line) if line.rate_bps() == 0)
+    pub fn is_unlimited(&self) -> bool {
+        matches!(&self.line, Kind::Rate(line) if line.rate_bps() == 0)
     }
 
-    /// First whole nanosecond at which the line is free.
+    /// First whole nanosecond at which the line is free, if its rate stays.
     #[inline]
-    pub(super) fn free_at(&self) -> Nanos {
-        match self {
-            Self::Rate(line) => line.free_at(),
-            Self::Trace(line) => line.free_at(),
-            Self::Dama(line) => line.free_at(),
+    pub fn free_at(&self) -> Nanos {
+        match &self.line {
+            Kind::Rate(line) => line.free_at(),
+            Kind::Trace(line) => line.free_at(),
+            Kind::Dama(line) => line.free_at(),
+        }
+    }
+
+    /// The line is not free before this instant, whatever happens to its rate.
+    #[inline]
+    pub fn busy_until(&self) -> Nanos {
+        self.free_at().min(self.next_change)
+    }
+
+    /// What moves the rate.
+    pub fn playing(&self) -> Option<&Playing> {
+        self.rate.as_deref()
+    }
+
+    /// From when to `until` the rate is what, bit/s (0: the line stands); of a trace on average, for each 100 ms. None: it is
+    /// a number.
+    pub fn rates(&self, until: Nanos) -> Option<Vec<(Nanos, f64)>> {
+        let mut found = Vec::new();
+        let Some(mut rate) = self.rate.as_deref().cloned() else {
+            return match &self.line {
+                Kind::Rate(_) | Kind::Dama(_) => None,
+                Kind::Trace(line) => Some(line.rates(until)),
+            };
+        };
+        let mut now = rate.begin();
+        while now < until {
+            let (value, next) = rate.step(now);
+            found.push((now, value));
+            now = next;
+        }
+        Some(found)
+    }
+
+    /// Brings the rate up to `now`, each change at its instant; whether the line is free at `now`.
+    #[inline]
+    pub fn is_free(&mut self, now: Nanos) -> bool {
+        while self.next_change <= now && self.next_change < self.free_at() {
+            self.change_rate(self.next_change);
+        }
+        self.free_at() <= now
+    }
+
+    #[cold]
+    fn change_rate(&mut self, now: Nanos) {
+        if let (Kind::Rate(line), Some(rate)) = (&mut self.line, &mut self.rate) {
+            let (value, until) = rate.step(now);
+            self.next_change = until;
+            match libm::round(value) as u64 {
+                0 => line.stand(now),
+                rate_bps => line.set_rate(now, rate_bps),
+            }
         }
     }
 
     /// Puts a frame on the line at `start`, when it is free.
     #[inline]
-    pub(super) fn occupy(&mut self, start: Nanos, len_bytes: u32) {
-        match self {
-            Self::Rate(line) => line.occupy(start, len_bytes),
-            Self::Trace(line) => line.occupy(start, len_bytes),
-            Self::Dama(line) => line.occupy(start, len_bytes),
+    pub fn occupy(&mut self, start: Nanos, len_bytes: u32) {
+        if self.next_change <= start {
+            self.change_rate(start);
+        }
+        match &mut self.line {
+            Kind::Rate(line) => line.occupy(start, len_bytes),
+            Kind::Trace(line) => line.occupy(start, len_bytes),
+            Kind::Dama(line) => line.occupy(start, len_bytes),
         }
     }
 
     /// A frame has come that is to be put on the line, now or later.
     #[inline]
     pub(super) fn request(&mut self, now: Nanos, len_bytes: u32) {
-        if let Self::Dama(line) = self {
+        if let Kind::Dama(line) = &mut self.line {
             line.request(now, len_bytes);
         }
     }
 
-    /// Changes from `old` to `new` options. The frame on the line, if there is one, goes on at a new rate; between a
-    /// rate and a trace, or two traces, it begins anew, and so do grants; for what waits too, which `waiting` has.
+    /// Changes from `old` to `new` options: as [`Self::set_rate`] and [`Self::set_course`] do. With other grants all that is on the
+    /// line and what waits, of these lengths, is asked for anew.
     pub(super) fn change(
         &mut self,
         now: Nanos,
-        old: &LinkOptions,
-        new: &LinkOptions,
+        [old, new]: [&LinkOptions; 2],
+        seeds: Seeds,
         on_line_bytes: Option<u32>,
         waiting: impl Iterator<Item = u32>,
     ) {
@@ -72,18 +168,61 @@ impl Service {
             0 => None,
             frame => Some((frame, of.dama_delay_ns, of.dama_cra_bps, of.rate_bps)),
         };
-        if (&old.trace, dama(old)) == (&new.trace, dama(new)) {
-            if let Self::Rate(line) = self {
-                if old.rate_bps != new.rate_bps {
-                    line.set_rate(now, new.rate_bps);
-                }
+        if dama(old) != dama(new) {
+            *self = Self::of(now, new, seeds);
+            for len_bytes in on_line_bytes.into_iter().chain(waiting) {
+                self.request(now, len_bytes);
+            }
+            if let Some(len_bytes) = on_line_bytes {
+                self.occupy(now, len_bytes);
             }
             return;
         }
-        *self = Self::new(now, new);
-        for len_bytes in on_line_bytes.into_iter().chain(waiting) {
-            self.request(now, len_bytes);
+        match (old.course(), new.course()) {
+            (old, Some(new)) if old.as_ref() != Some(&new) => {
+                self.set_course(now, &new, seeds, on_line_bytes);
+            }
+            (course, None) if course.is_some() || old.rate_bps != new.rate_bps => {
+                self.set_rate(now, new.rate_bps, on_line_bytes);
+            }
+            _ => {}
         }
+    }
+
+    /// Another rate from now on; the frame on the line, if there is one, goes on at it. After a trace it begins anew.
+    pub fn set_rate(&mut self, now: Nanos, rate_bps: u64, on_line_bytes: Option<u32>) {
+        self.is_free(now);
+        match &mut self.line {
+            Kind::Rate(line) => {
+                line.set_rate(now, rate_bps);
+                (self.rate, self.next_change) = (None, Nanos::MAX);
+            }
+            _ => self.replace(now, Self::new(rate_bps), on_line_bytes),
+        }
+    }
+
+    /// Another course from now on. The frame on the line goes on at the first rate of a series; with a trace, or after one,
+    /// it begins anew.
+    pub fn set_course(
+        &mut self,
+        now: Nanos,
+        course: &Course,
+        seeds: Seeds,
+        on_line_bytes: Option<u32>,
+    ) {
+        self.is_free(now);
+        let new = Self::begin(now, course, seeds);
+        match (&self.line, &new.line) {
+            (Kind::Rate(_), Kind::Rate(_)) => {
+                self.rate = new.rate;
+                self.change_rate(now);
+            }
+            _ => self.replace(now, new, on_line_bytes),
+        }
+    }
+
+    fn replace(&mut self, now: Nanos, new: Self, on_line_bytes: Option<u32>) {
+        *self = new;
         if let Some(len_bytes) = on_line_bytes {
             self.occupy(now, len_bytes);
         }

@@ -2,8 +2,11 @@
 //! The settings of a direction as JSON, one row each: name and what it may be. All that reads, shows or checks settings does
 //! so by these rows.
 
-use super::{ErrorsIn, JitterDistribution, LinkOptions, Nanos, Trace};
+use super::forms::{self, Quantity};
+use super::{Course, ErrorsIn, JitterDistribution, LinkOptions, Nanos, Series, Trace, Varying};
+use serde::Deserialize;
 use serde_json::{json, Map, Value};
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -57,7 +60,7 @@ impl Range {
 
     /// # Errors
     /// A sentence with what was given and the range (NaN is out of every range).
-    fn check(&self, x: f64, shown: impl Display) -> Result<f64, String> {
+    pub(super) fn check(&self, x: f64, shown: impl Display) -> Result<f64, String> {
         let wrong = match x {
             0.0 if self.zero.is_some() => return Ok(x),
             x if self.whole && (x < 0.0 || x.fract() != 0.0) => "not a whole number in range",
@@ -132,6 +135,66 @@ const PERIOD_NS_MIN: Nanos = 1_000_000;
 const GRANTED: Kind = rate("none");
 const DISTRIBUTION: Kind = Kind::Word(JitterDistribution::NAMES);
 
+/// What a series of a setting is made of, times in ms; None: the setting is a number only.
+fn quantity(row: Row) -> Option<Quantity> {
+    Varying::default().of(row.name)?;
+    let (kind, factor) = match row.kind {
+        Kind::Time => (number(0.0, 60e3, " ms", false), 1e6),
+        kind => (kind, 1.0),
+    };
+    Some(Quantity {
+        range: kind.range(Unit::Ns)?,
+        factor,
+        is_rate: row.name == "rate_bps",
+        is_loss: row.name == "loss",
+    })
+}
+
+/// Reads what the rate of a port follows: a form of `rate_bps`.
+///
+/// # Errors
+/// What is wrong, and what is allowed.
+pub(super) fn read_course(given: &Value) -> Result<Course, String> {
+    let of = ROWS
+        .iter()
+        .find(|row| row.name == "rate_bps")
+        .and_then(|row| quantity(*row));
+    forms::read(given, of.ok_or("a rate is a number")?)
+}
+
+/// The number that stands for a series of a setting (named by its key): the least delay, the largest jitter, the mean of
+/// others, a delivery trace's too.
+///
+/// # Errors
+/// What is wrong with the form, and what is allowed.
+pub fn number_of(setting: &str, form: &Value, unit: Unit) -> Result<f64, String> {
+    let row = ROWS.iter().find(|row| key(**row, unit) == setting);
+    let (row, of) = row
+        .and_then(|row| Some((row, quantity(*row)?)))
+        .ok_or_else(|| format!("{setting} is no setting that may vary"))?;
+    Ok(match forms::read(form, of)? {
+        Course::Series(series) => stands_for(*row, &series) / unit_of(*row, unit),
+        course => course.mean_bps() as f64,
+    })
+}
+
+fn stands_for(row: Row, series: &Series) -> f64 {
+    let [min, max] = series.bounds();
+    match row.name {
+        "delay" => libm::round(min),
+        "jitter" => libm::round(max),
+        "rate_bps" => libm::round(series.mean()).max(1e3),
+        _ => series.mean(),
+    }
+}
+
+fn unit_of(row: Row, unit: Unit) -> f64 {
+    match row.kind {
+        Kind::Time => unit.parts().0,
+        _ => 1.0,
+    }
+}
+
 /// In the order in which they are shown.
 const ROWS: [Row; 21] = [
     row("delay", Kind::Time, "Propagation delay."),
@@ -182,6 +245,9 @@ pub fn schema(unit: Unit) -> Value {
     let defaults = LinkOptions::default().show(unit);
     let property = |row: Row| {
         let mut property = row.kind.schema(unit);
+        if quantity(row).is_some() {
+            property["varies"] = json!(true);
+        }
         property["default"] = defaults[&key(row, unit)].clone();
         property["description"] = json!(row.about);
         (key(row, unit), property)
@@ -193,6 +259,7 @@ pub fn schema(unit: Unit) -> Value {
         "type": "object",
         "additionalProperties": false,
         "properties": properties,
+        "$defs": {"series": forms::schema()},
     })
 }
 
@@ -276,18 +343,16 @@ pub struct LinkSettings {
     /// With times in ns.
     values: Map<String, Value>,
     trace: Option<Option<Arc<Trace>>>,
+    /// By setting; None: it is a number from now on.
+    series: BTreeMap<&'static str, Option<Arc<Series>>>,
 }
 
 impl LinkSettings {
-    /// Reads the members of a JSON object; `trace` reads the value of that name.
+    /// Reads the members of a JSON object, and the files that they name.
     ///
     /// # Errors
     /// The first key that is unknown, or whose value is of another type or out of its range.
-    pub fn read(
-        object: &Map<String, Value>,
-        unit: Unit,
-        trace: impl Fn(&Value) -> Result<Option<Arc<Trace>>, String>,
-    ) -> Result<LinkSettings, LinkOptionError> {
+    pub fn read(object: &Map<String, Value>, unit: Unit) -> Result<LinkSettings, LinkOptionError> {
         let mut settings = LinkSettings::default();
         for (name, value) in object {
             let wrong = |message: String| LinkOptionError::new(name, message);
@@ -295,13 +360,42 @@ impl LinkSettings {
             let row = *row
                 .ok_or_else(|| wrong(format!("unknown key; allowed: {}", keys(unit).join(", "))))?;
             if let Kind::Trace = row.kind {
-                settings.trace = Some(trace(value).map_err(wrong)?);
-            } else {
-                let value = row.kind.read(value, unit).map_err(wrong)?;
-                settings.values.insert(key(row, Unit::Ns), value);
+                settings.trace = Some(read_trace(value).map_err(wrong)?);
+                continue;
+            }
+            let of = quantity(row);
+            if let (Some(of), true) = (of, value.is_object()) {
+                settings.follow(row, forms::read(value, of).map_err(wrong)?);
+                continue;
+            }
+            let value = row.kind.read(value, unit).map_err(wrong)?;
+            settings.values.insert(key(row, Unit::Ns), value);
+            if of.is_some() {
+                settings.series.insert(row.name, None);
             }
         }
         Ok(settings)
+    }
+
+    /// A setting follows a course; its number is what [`LinkOptions::series`] says.
+    fn follow(&mut self, row: Row, course: Course) {
+        let key = key(row, Unit::Ns);
+        let series = match course {
+            Course::Series(series) => series,
+            Course::Trace(trace) => {
+                self.trace = Some(Some(trace));
+                self.series.insert(row.name, None);
+                self.values.insert(key, json!(0));
+                return;
+            }
+        };
+        let number = stands_for(row, &series);
+        let number = match row.name {
+            "loss" => json!(number),
+            _ => json!(number as u64),
+        };
+        self.values.insert(key, number);
+        self.series.insert(row.name, Some(series));
     }
 
     /// `options` with these settings.
@@ -313,13 +407,38 @@ impl LinkSettings {
         options: &LinkOptions,
         unit: Unit,
     ) -> Result<LinkOptions, LinkOptionError> {
-        let mut values = options.show(Unit::Ns);
-        values.extend(self.values.clone());
-        let read = serde_json::from_value::<LinkOptions>(Value::Object(values));
+        let mut values = json!(options);
+        for (key, value) in &self.values {
+            values[key] = value.clone();
+        }
+        let read = serde_json::from_value::<LinkOptions>(values);
         let mut changed = read.map_err(|e| LinkOptionError::new("settings", e.to_string()))?;
         changed.trace = self.trace.clone().unwrap_or_else(|| options.trace.clone());
+        changed.series = options.series.clone();
+        for (name, series) in &self.series {
+            if let Some(place) = changed.series.of(name) {
+                place.clone_from(series);
+            }
+        }
         changed.check_in(unit)?;
         Ok(changed)
+    }
+}
+
+/// A file in Mahimahi's format, or the times themselves in ms.
+fn read_trace(value: &Value) -> Result<Option<Arc<Trace>>, String> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(path) if !path.is_empty() => super::read_trace(path).map(Some),
+        times => {
+            let at_ms = Vec::<u32>::deserialize(times).map_err(|_| {
+                format!("{times} is not a file; allowed: a path, a list of times in ms, or null for none")
+            })?;
+            let trace = Trace::new(format!("{} times", at_ms.len()), at_ms);
+            trace
+                .map(|trace| Some(Arc::new(trace)))
+                .map_err(|e| e.to_string())
+        }
     }
 }
 
@@ -327,8 +446,12 @@ impl LinkOptions {
     /// As JSON, in the form that [`LinkSettings::read`] reads.
     pub fn show(&self, unit: Unit) -> Map<String, Value> {
         let values = json!(self);
-        let show = |row: Row| {
+        let mut series = self.series.clone();
+        let mut show = |row: Row| {
             let value = &values[key(row, Unit::Ns)];
+            if let Some(Some(series)) = series.of(row.name) {
+                return series.form().clone();
+            }
             match row.kind {
                 Kind::Time => unit.show(value.as_u64().unwrap_or_default()),
                 Kind::Trace => json!(self.trace.as_ref().map(|trace| trace.source())),
@@ -394,6 +517,9 @@ impl LinkOptions {
                 Some(format!("at least {least}, or 0"))
             }
             0 => Some("beside a rate_bps, without a trace".to_owned()),
+            _ if self.series.rate.is_some() => {
+                Some("beside a rate_bps that is a number".to_owned())
+            }
             rate if self.dama_cra_bps > rate => Some(format!(
                 "with dama_cra_bps ({}) of at most rate_bps ({rate})",
                 self.dama_cra_bps

@@ -111,6 +111,7 @@ impl Trace {
 #[derive(Debug)]
 pub(super) struct TraceLine {
     trace: Arc<Trace>,
+    begin: Nanos,
     /// When the present pass of the trace began.
     pass_ns: Nanos,
     /// The opportunity in use or next.
@@ -125,11 +126,34 @@ impl TraceLine {
     pub(super) fn new(trace: Arc<Trace>, now: Nanos) -> Self {
         Self {
             trace,
+            begin: now,
             pass_ns: now,
             index: 0,
             left_bytes: OPPORTUNITY_BYTES,
             free_ns: 0,
         }
+    }
+
+    /// What it carries in each 100 ms until `until`: from when, and bit/s.
+    pub(super) fn rates(&self, until: Nanos) -> Vec<(Nanos, f64)> {
+        const BIN: Nanos = 100 * NS_PER_MS;
+        let carried = f64::from(OPPORTUNITY_BYTES) * 8.0 * 1e9 / BIN as f64;
+        let mut bins = vec![0.0; until.saturating_sub(self.begin).div_ceil(BIN) as usize];
+        for pass in 0.. {
+            let pass_ns = pass * self.trace.period_ns();
+            if pass_ns / BIN >= bins.len() as u64 {
+                break;
+            }
+            for ms in &self.trace.at_ms {
+                let bin = (pass_ns + Nanos::from(*ms) * NS_PER_MS) / BIN;
+                if let Some(rate) = bins.get_mut(bin as usize) {
+                    *rate += carried;
+                }
+            }
+        }
+        let bins = (0..).zip(bins);
+        bins.map(|(bin, rate)| (self.begin + bin * BIN, rate))
+            .collect()
     }
 
     /// When the frame that was put on last has left.

@@ -12,6 +12,7 @@ mod link_chance;
 mod link_dama;
 mod link_errors;
 mod link_properties;
+mod link_series;
 mod port_queues;
 mod round_robin_properties;
 mod shares;

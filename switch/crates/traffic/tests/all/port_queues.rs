@@ -198,7 +198,7 @@ proptest! {
         let mut changed = false;
         while let Some(due) = port.next_departure() {
             if !changed && due >= change {
-                port.set_rate(change, new);
+                port.set_rate(change, new, None);
                 changed = true;
                 continue;
             }
@@ -207,7 +207,7 @@ proptest! {
         }
         let end = port.free_at();
         if !changed {
-            port.set_rate(change, new);
+            port.set_rate(change, new, None);
         }
         let end = if changed { end } else { port.free_at() };
         let expected = change as f64 + (bits - change as f64 * old as f64 / 1e9) / new as f64 * 1e9;
@@ -259,7 +259,7 @@ fn a_spike_keeps_packets_in_the_queue_until_its_end() {
     offer(&mut port, &mut buffer, 3_000_000).unwrap();
     let full = offer(&mut port, &mut buffer, 4_000_000);
     assert_eq!(full, Err(DropReason::QueueFull));
-    port.set_rate(5_000_000, 800_000);
+    port.set_rate(5_000_000, 800_000, None);
     assert_eq!(port.next_departure(), Some(20_500_000));
     assert!(port.dequeue(20_499_999, &mut buffer).is_none());
     assert_eq!(

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files of delivery traces, each read once: what `links.json` names is read before any frame is carried, so that a change
-//! to it later does not keep frames waiting.
+//! Files that settings name: the only thing that this crate reads, and never while frames are carried.
 
+use super::trace::{Trace, OPPORTUNITIES_MAX};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
-use traffic::link::{Trace, OPPORTUNITIES_MAX};
 
 /// Longest file that is read: as many lines as a trace may have, as long as they get.
 const FILE_BYTES_MAX: u64 = 12 * OPPORTUNITIES_MAX as u64;
@@ -20,13 +19,12 @@ struct Version {
 /// By path. Only the configuration and the control socket come here, never a frame.
 static READ: Mutex<BTreeMap<String, (Version, Arc<Trace>)>> = Mutex::new(BTreeMap::new());
 
-/// The trace of a file: as it was read before, unless it has changed since.
+/// The version of a file that can be read.
 ///
 /// # Errors
-/// A sentence with the path: it cannot be read (a pipe or a device would keep frames waiting), or is no trace.
-pub fn trace(path: &str) -> Result<Arc<Trace>, String> {
-    let unreadable = |e| format!("{path}: cannot be read: {e}");
-    let file = std::fs::metadata(path).map_err(unreadable)?;
+/// A sentence with the path: a pipe or a device would keep frames waiting.
+fn version(path: &str) -> Result<Version, String> {
+    let file = std::fs::metadata(path).map_err(|e| format!("{path}: cannot be read: {e}"))?;
     if !file.is_file() {
         return Err(format!("{path}: is not a regular file"));
     }
@@ -36,22 +34,39 @@ pub fn trace(path: &str) -> Result<Arc<Trace>, String> {
             file.len()
         ));
     }
-    let version = Version {
+    Ok(Version {
         modified: file.modified().ok(),
         len: file.len(),
-    };
+    })
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// A sentence with the path.
+pub(super) fn text(path: &str) -> Result<String, String> {
+    version(path)?;
+    std::fs::read_to_string(path).map_err(|e| format!("{path}: cannot be read: {e}"))
+}
+
+/// The delivery trace of a file: as it was read before, unless it has changed since, so that a change to it later does not
+/// keep frames waiting.
+///
+/// # Errors
+/// A sentence with the path: it cannot be read, or is no trace.
+pub fn trace(path: &str) -> Result<Arc<Trace>, String> {
+    let version = version(path)?;
     let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((known, trace)) = read.get(path) {
         if *known == version && version.modified.is_some() {
             return Ok(trace.clone());
         }
     }
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
-    let trace = Arc::new(Trace::parse(path, &text).map_err(|e| format!("{path}: {e}"))?);
+    let trace = Trace::parse(path, &text(path)?).map_err(|e| format!("{path}: {e}"))?;
+    let trace = Arc::new(trace);
     read.insert(path.to_owned(), (version, trace.clone()));
     Ok(trace)
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;

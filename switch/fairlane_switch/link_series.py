@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A setting of a link that is a function of time: a number that stands for it wherever Python computes, and the form that wire, switch and simulator read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+FILE_KEYS = ("trace", "file", "attenuation", "modcod")
+"""Keys whose values are files."""
+
+
+class Series(float):
+    """A function of time. As a number it is the least delay, the largest jitter, or the mean of a rate or a loss."""
+
+    form: Mapping[str, Any]
+    """As `link.schema.json` has it; its values are in ms and bit/s."""
+
+    def __new__(cls, number: float, form: Mapping[str, Any]) -> Series:
+        """A series for which `number` stands."""
+        made = super().__new__(cls, number)
+        made.form = form
+        return made
+
+    def __bool__(self) -> bool:
+        """True: there is something."""
+        return True
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """For copies and other processes."""
+        return float(self), self.form
+
+    def __str__(self) -> str:
+        """Its form."""
+        return json.dumps(self.form)
+
+
+def given(value: Any) -> Any:
+    """A setting as it was given: the form of a series, any other value itself."""
+    return value.form if isinstance(value, Series) else value
+
+
+def read_series(setting: str, form: Mapping[str, Any], *folders: Path) -> Series:
+    """The series of a setting such as `delay_us`; files with relative names are in the first of `folders` that has them.
+
+    Raises:
+        ValueError: with what is wrong and what is allowed.
+    """
+    try:
+        from fairlane_switch.native import number_of
+    except ImportError:
+        raise ValueError("the simulator's module, which reads functions of time, is not built: make setup") from None
+    for key in FILE_KEYS:
+        if isinstance(name := form.get(key), str) and name:
+            found = next((path for folder in folders if (path := folder / name).is_file()), Path(name))
+            form = {**form, key: str(found)}
+    scale = 1000 if setting.endswith("_ms") else 1
+    return Series(number_of(setting.replace("_ms", "_us"), json.dumps(form)) / scale, form)
+
+
+@dataclass(frozen=True)
+class Varying:
+    """Marks a number that may be a function of time, for pydantic."""
+
+    setting: str
+    """Its key in `link.schema.json`, or that with ms for µs."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """A number as before, or a form."""
+
+        def read(value: Any, check: core_schema.ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+            if isinstance(value, dict):
+                folders: tuple[Path, ...] = getattr(info.context, "folders", ())
+                return read_series(self.setting, cast("dict[str, Any]", value), *folders)
+            return value if isinstance(value, Series) else check(value)
+
+        as_given = core_schema.plain_serializer_function_ser_schema(given)
+        return core_schema.with_info_wrap_validator_function(read, handler(source), serialization=as_given)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The number's schema, or an object."""
+        return {"anyOf": [handler(schema), {"type": "object"}]}

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of a link that are functions of time, as Python has them: a number that stands for them, and their form."""
+
+import copy
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+from fairlane_switch.link_model import LinkOptions, LinkSettings
+from fairlane_switch.link_series import Series, read_series
+from pydantic import ValidationError
+
+
+def test_a_number_stands_for_a_form_and_the_form_goes_on() -> None:
+    drawn, steps = {"uniform": [5, 100], "every_s": 15}, {"steps": [[0, 1e6], [15, 4e6]], "repeat_s": 20}
+    options = LinkOptions.model_validate(
+        {"delay_us": drawn, "rate_bps": steps, "loss": {"normal": [0.1, 0.01], "every_s": 1}}
+    )
+    assert (options.delay_us, options.rate_bps, options.loss) == (5000, 1_750_000, 0.1)
+    told = options.model_dump()
+    assert (told["delay_us"], told["rate_bps"], told["jitter_us"]) == (drawn, steps, 0)
+    assert json.loads(options.model_dump_json())["delay_us"] == drawn
+    assert LinkOptions(**told) == options
+    assert LinkSettings.model_validate({"delay_ms": drawn}).delay_ms == 5
+    jitter = LinkSettings.model_validate({"jitter_ms": {"choice": [1, 3], "every_s": 1}}).jitter_ms
+    assert isinstance(jitter, Series)
+    assert (float(jitter), copy.deepcopy(jitter).form, pickle.loads(pickle.dumps(jitter)).form) == (
+        3,
+        jitter.form,
+        jitter.form,
+    )
+    assert read_series("delay_us", {"steps": [[0, 0]]})  # a delay of 0 that may change is something
+
+
+def test_the_mean_of_a_delivery_trace_is_the_rate_and_files_are_found_beside(tmp_path: Path) -> None:
+    (tmp_path / "cell.trace").write_text("5\n10\n")
+    series = read_series("rate_bps", {"trace": "cell.trace"}, tmp_path)
+    assert (float(series), series.form) == (2_400_000, {"trace": str(tmp_path / "cell.trace")})
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"delay_us": {"uniform": [5, 100]}}, "uniform: every_s is missing; allowed: uniform, every_s, phase"),
+        ({"loss": {"uniform": [0, 2], "every_s": 1}}, "uniform: 2 is out of range; allowed: 0 to 1"),
+        ({"rate_bps": {"file": "nowhere.csv"}}, "nowhere.csv: cannot be read"),
+        ({"rate_bps": {"speed": 1}}, "an object is to have one of: steps, uniform"),
+        ({"queue_packets": {"steps": [[0, 1]]}}, "valid integer"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_the_words_of_the_switch(values: dict[str, object], said: str) -> None:
+    with pytest.raises(ValidationError, match=said.replace("(", r"\(")):
+        LinkOptions.model_validate(values)
