@@ -8,7 +8,7 @@ pub fn end_at_a_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         report(panic);
-        if !v1model::fault::is_contained() {
+        if !v1model::error::is_contained() {
             std::process::abort();
         }
     }));

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use device::Replication;
 use prost::Message;
 use tonic::Status;
-use v1model::{fault, Pipeline, Schema};
+use v1model::{error, Pipeline, Schema};
 
 use crate::binding::Binding;
 use crate::error::{status, NO_PIPELINE};
@@ -82,7 +82,7 @@ pub fn load(
 /// # Errors
 /// INTERNAL after a panic.
 pub fn contained<R>(what: &str, f: impl FnOnce() -> R) -> Result<R, Status> {
-    fault::contained(f).map_err(|fault| {
+    error::contained(f).map_err(|fault| {
         let text =
             format!("{what} failed by a fault of the switch, and nothing was changed: {fault}");
         tracing::error!("{text}");

@@ -3,13 +3,13 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | `pipeline` | `Pipeline`, the packet path as the device drives it |
-//! | `packet`, `effects` | what goes through it, and what it asks for |
-//! | `control`, `schema`, `entry`, `bits` | the control-plane API and its values |
+//! | `pipeline` | `Pipeline`, the packet path as the device drives it; which engine runs a program |
+//! | `packet` | what goes through it, and what it asks for |
+//! | `control`, `schema`, `bits` | the control-plane API and its values |
 //! | `json`, `compile`, `exec` | JSON model, its lowering to flat code, the interpreter of that |
-//! | `native`, `engine` | the same code as machine code; which of both runs a program |
+//! | `native` | the same code as machine code |
 //! | `trace` | one packet's way, step by step, without leaving a trace of its own |
-//! | `fault` | the net below the checks of a program |
+//! | `error` | what is refused, and the net below the checks of a program |
 //! | `memory` | large memory in huge pages; cache lines asked for in time |
 //! | `table`, `externs` | match structures; counters, meters, registers, hashes |
 //!
@@ -34,15 +34,12 @@
 pub mod bits;
 mod compile;
 pub mod control;
-pub mod effects;
-mod engine;
-pub mod entry;
 pub mod error;
 mod exec;
 pub mod externs;
-pub mod fault;
 mod json;
 mod memory;
+
 #[cfg(test)]
 #[path = "../tests/common/minimal.rs"]
 mod minimal;
@@ -54,17 +51,16 @@ mod state;
 mod table;
 pub mod trace;
 
-pub use bits::Bits;
+pub use bits::{
+    ActionCall, Bits, Entry, EntryAction, EntryKey, EntryStats, KeyMatch, MeterConfig, Nanos,
+};
 pub use compile::recent::ProgramId;
 pub use control::{ControlResult, GroupMember, Takeover};
-pub use effects::{Again, CloneRequest, DigestSink, Effects, LogSink};
-pub use engine::{Engine, ENGINE_VARIABLE};
-pub use entry::{
-    ActionCall, Entry, EntryAction, EntryKey, EntryStats, KeyMatch, MeterConfig, Nanos,
-};
 pub use error::{ControlError, ErrorKind, LoadError};
 pub use memory::prefetch_all;
-pub use packet::{FrameBuffer, Packet, PacketAddresses};
-pub use pipeline::{FieldRef, Pipeline, Std, BUDGET_BYTES};
+pub use packet::{
+    Again, CloneRequest, DigestSink, Effects, FrameBuffer, LogSink, Packet, PacketAddresses,
+};
+pub use pipeline::{Engine, FieldRef, Pipeline, Std, BUDGET_BYTES, ENGINE_VARIABLE};
 pub use schema::*;
 pub use table::{AsKey, Key, Profile, Table, ValueSet};

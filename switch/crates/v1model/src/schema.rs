@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Names and shapes of what the control plane can see: dense ids, tables, actions, profiles, externs, digests, value sets.
 
-use crate::bits::{limbs_for, Bits};
-use crate::entry::{ActionCall, Entry};
+use crate::bits::{limbs_for, ActionCall, Bits, Entry};
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(

@@ -3,13 +3,12 @@
 
 use std::rc::Rc;
 
-use super::code::{Alu, Message, Op, Operand};
+use super::code::{Alu, Message, Note, Op, Operand, Spot};
 use super::emit::{index16, Emit, Emitter, Label};
 use super::expr::{Cond, Expr, ExprReader, HeaderRef, Value};
 use super::layout::Slot;
 use super::lower::{narrow, Place};
 use super::names::Array;
-use super::notes::{Note, Spot};
 use crate::bits::limbs_for;
 use crate::json::{At, Json, Load};
 use crate::pipeline::Std;

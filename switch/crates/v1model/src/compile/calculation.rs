@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hash and checksum inputs: `calculations` and `checksums`.
 
+use super::alu::BITS_MAX;
 use super::code::{Calculation, Input, Op, Test, Word, WordRun};
 use super::emit::{index16, Emitter};
 use super::expr::ExprReader;
 use super::layout::{slot_limbs, Field, Layout, Slot, ONE, ZERO};
-use super::range::BITS_MAX;
 use crate::bits::{cut, limbs_for, shifted};
 use crate::externs::{Hash, Random};
 use crate::json::{to_limbs, At, Json, Load};

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::code::{Op, Program};
 use super::flow::Exit;
 use super::optimise::{optimise, Optimised};
-use crate::fault::contained;
+use crate::error::contained;
 use crate::json::{Budget, Json};
 use crate::native;
 use crate::pipeline::Std;

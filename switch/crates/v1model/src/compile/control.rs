@@ -3,15 +3,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::action;
-use super::code::{Next, Op};
+use super::code::{Next, Note, Op, Spot};
 use super::emit::{index16, Emitter, Label, END};
 use super::expr::ExprReader;
 use super::flow::{loop_heads, Exit};
 use super::layout::Layout;
 use super::names::Names;
-use super::notes::{Note, Spot};
-use super::table;
+use super::{action, table};
 use crate::bits::limbs_for;
 use crate::json::{At, Json, Load, Unique};
 use crate::schema::{ActionId, ActionSchema, ParamSchema, Schema};

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::code::{Op, Program, Test};
 use super::layout::Slot;
-use super::touch::{lookup, one, run, Touch, Visit};
+use super::op::{lookup, one, run, Touch, Visit};
 use crate::native::NotCompiled;
 
 /// Index of a block.

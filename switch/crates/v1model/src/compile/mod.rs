@@ -5,20 +5,18 @@
 //! |---|---|
 //! | `layout` | where headers and fields lie among a packet's slots |
 //! | `names` | names and ids of the JSON to dense ids |
-//! | `expr`, `range` | expressions as typed trees, and the values that each can take |
-//! | `op`, `alu` | the table of operations; arithmetic, which is one of them |
+//! | `expr` | expressions as typed trees |
+//! | `op` | the table of operations, and the slots that each reads and writes |
+//! | `alu` | arithmetic, which is one of them, and the values that its results can take |
 //! | `flow` | basic blocks and their exits: the form of all code |
-//! | `code`, `emit` | the program around the blocks, and what fills them |
-//! | `lower`, `branch` | expressions and conditions to operations |
+//! | `code`, `emit` | the program around the blocks, and what a trace shows of them; what fills them |
+//! | `lower` | expressions and conditions to operations |
 //! | `optimise` | the same in fewer operations |
 //! | `recent` | a program that was compiled lately is not compiled again |
-//! | `touch` | the slots that operations read and write |
-//! | `notes` | what a trace shows |
 //! | `action`, `parser`, `control`, `table`, `calculation` | the parts of a program |
 
 mod action;
 mod alu;
-mod branch;
 mod calculation;
 #[cfg(test)]
 mod check_tests;
@@ -30,14 +28,11 @@ pub(crate) mod flow;
 pub(crate) mod layout;
 mod lower;
 mod names;
-pub(crate) mod notes;
-mod op;
+pub(crate) mod op;
 pub(crate) mod optimise;
 mod parser;
-mod range;
 pub(crate) mod recent;
 mod table;
-pub(crate) mod touch;
 
 #[cfg(test)]
 mod tests;

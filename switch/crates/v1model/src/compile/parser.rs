@@ -6,13 +6,12 @@ use std::collections::HashMap;
 use num_bigint::BigInt;
 
 use super::action;
-use super::code::{Case, Op, Operand, Select};
+use super::code::{Case, Note, Op, Operand, Select, Spot};
 use super::emit::{index16, Emitter, Label, END};
 use super::expr::{Expr, ExprReader};
 use super::flow::{loop_heads, Exit};
 use super::layout::Slot;
 use super::lower::Place;
-use super::notes::{Note, Spot};
 use crate::bits::limbs_for;
 use crate::json::{to_limbs, At, Json, Load, Unique};
 

@@ -12,11 +12,10 @@ use super::code::Program;
 use super::layout::Layout;
 use super::optimise::optimise;
 use super::Written;
-use crate::engine::{Engine, ENGINE_VARIABLE};
-use crate::error::LoadError;
-use crate::fault::contained;
+use crate::error::{contained, LoadError};
 use crate::json::{Budget, Json};
 use crate::native;
+use crate::pipeline::{Engine, ENGINE_VARIABLE};
 use crate::schema::Schema;
 
 /// Tells compiled programs apart.

@@ -11,11 +11,11 @@ use super::layout::{Field, Layout, ONE};
 use super::lower::Place;
 use super::optimise::optimise;
 use crate::bits::limbs_for;
-use crate::engine::Engine;
 use crate::exec::{Machine, Scratch};
 use crate::json::integer;
 use crate::native;
 use crate::packet::Packet;
+use crate::pipeline::Engine;
 use crate::schema::Schema;
 
 /// Widths of the test's fields; every second one is signed.
@@ -267,7 +267,7 @@ fn compute(expr: &Expr, target: usize, start: &[Vec<u64>], engine: Engine) -> Ve
         program,
         state: &mut state,
         scratch: &mut Scratch::new(program),
-        fx: &mut crate::effects::Effects::new(),
+        fx: &mut crate::packet::Effects::new(),
         now: 0,
         observer: &mut (),
     };

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::{ControlResult, GroupMember};
-use crate::entry::{ActionCall, Entry, EntryAction, EntryStats};
+use crate::bits::{ActionCall, Entry, EntryAction, EntryStats};
 use crate::pipeline::Pipeline;
 use crate::schema::{ActionId, ProfileId, Schema, TableId, TableSchema};
 

@@ -5,8 +5,7 @@ use std::fmt::Write;
 
 use super::{mask, Machine};
 use crate::compile::code::{Case, Message, Select};
-use crate::effects::LogSink;
-use crate::packet::Packet;
+use crate::packet::{LogSink, Packet};
 use crate::schema::ActionId;
 use crate::table::Target;
 use crate::trace::Observer;

@@ -3,18 +3,15 @@
 //! operations that are not translated; it is plain, allocates nothing and takes no lock. `Machine::step` does an operation;
 //! `Alu::compute` numbers of one limb, `wide` those of several.
 
-mod extract;
 pub(crate) mod frame;
 pub(crate) mod headers;
 mod lookup;
 mod wide;
 
-use crate::bits::{cut, low_mask};
+use crate::bits::{cut, low_mask, Nanos};
 use crate::compile::code::{Op, Program, WordRun};
 use crate::compile::flow::{Exit, Id};
-use crate::effects::{Again, CloneRequest, Effects};
-use crate::entry::Nanos;
-use crate::packet::{Packet, OUT_OF_ORDER};
+use crate::packet::{Again, CloneRequest, Effects, Packet, OUT_OF_ORDER};
 use crate::state::State;
 use crate::trace::{Observer, Scene};
 
@@ -175,7 +172,7 @@ impl<O: Observer> Machine<'_, O> {
     /// An operation writes what the table of operations says that it writes.
     #[cfg(debug_assertions)]
     fn assert_writes(&mut self, slots: &[u64], op: &Op) {
-        use crate::compile::touch::{touches, Touch};
+        use crate::compile::op::{touches, Touch};
         let before = &mut self.scratch.before;
         touches(self.program, op, &mut |touch, range| {
             if touch != Touch::Reads {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Two-rate three-colour meters (RFC 2698, colour-blind), in exact integer arithmetic on nanoseconds.
 
-use crate::entry::{MeterConfig, Nanos};
+use crate::bits::{MeterConfig, Nanos};
 use crate::schema::MeterUnit;
 
 /// Colours as v1model numbers them.

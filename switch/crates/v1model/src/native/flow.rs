@@ -4,12 +4,11 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, types, InstBuilder, Value};
 
-use super::calls;
 use super::lower::{trusted, Known, Lower, State, DONE};
-use super::Native;
+use super::{calls, Native};
 use crate::compile::code::Test;
 use crate::compile::flow::{Block, Exit, Id};
-use crate::compile::touch::SlotSet;
+use crate::compile::op::SlotSet;
 
 /// The blocks of the code from one start on.
 pub(super) struct Blocks<'b> {

@@ -9,14 +9,13 @@ use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{self, types, InstBuilder, MemFlags, Value};
 use cranelift_frontend::FunctionBuilder;
 
-use super::calls::{self, Callee};
-use super::context::Context;
+use super::calls::{self, Callee, Context};
 use super::flow::{BlockCopy, MORE_COPIES};
 use super::Native;
 use crate::bits::low_mask;
 use crate::compile::code::Op;
 use crate::compile::layout::Slot;
-use crate::compile::touch::{touches, SlotSet, Touch, Visit};
+use crate::compile::op::{touches, SlotSet, Touch, Visit};
 use crate::exec::{Machine, Scratch};
 use crate::packet::Packet;
 use crate::pipeline::Std;

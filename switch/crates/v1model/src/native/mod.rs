@@ -6,19 +6,16 @@
 //! |---|---|
 //! | `flow` | blocks in order: copies of them, and how one leads to the next |
 //! | `lower` | a block's operations to a function: values, memory, calls |
-//! | `arithmetic`, `parser`, `state`, `frames` | operations to instructions |
-//! | `calls` | functions of ours that the code calls |
-//! | `context` | what these share with the code |
+//! | `arithmetic`, `state`, `frames` | operations to instructions |
+//! | `calls` | functions of ours that the code calls, and what these share with it |
 //!
 //! What is not translated, the interpreter does on the packet's slots in memory, an operation at a time.
 
 mod arithmetic;
 mod calls;
-mod context;
 mod flow;
 mod frames;
 mod lower;
-mod parser;
 mod state;
 
 use std::mem::ManuallyDrop;
@@ -32,21 +29,20 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{default_libcall_names, FuncId, Linkage, Module};
 
-use self::calls::Callee;
-use self::context::{run, Code};
+use self::calls::{run, Callee, Code};
 use self::lower::{Lower, Pseudo};
-
-pub(crate) use self::frames::EMITTED;
-pub(crate) use self::lower::TIMED_OUT;
 use crate::compile::code::{Op, Program};
 use crate::compile::flow::Exit;
+use crate::compile::op::{touches, SlotSet, Touch};
 use crate::compile::optimise::dead::live_throughout;
 use crate::compile::optimise::Optimised;
-use crate::compile::touch::{touches, SlotSet, Touch};
 use crate::exec::{Machine, STEPS_MAX};
 use crate::packet::Packet;
 use crate::schema::Schema;
 use crate::table::{packing, Place, Table, LARGE};
+
+pub(crate) use self::frames::EMITTED;
+pub(crate) use self::lower::TIMED_OUT;
 
 /// Programs of more operations are not compiled: that would take too long.
 const MOST_OPS: usize = 30_000;

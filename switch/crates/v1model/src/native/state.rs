@@ -6,14 +6,13 @@ use std::mem::{offset_of, size_of};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{types, BlockArg, InstBuilder, StackSlotData, StackSlotKind, Value};
 
-use super::calls::{self, ByWords};
-use super::context::Context;
+use super::calls::{self, ByWords, Context};
 use super::lower::{trusted, Known, Lower};
 use crate::bits::{limbs_for, low_mask};
 use crate::compile::code::{Op, WordRun};
 use crate::compile::layout::Slot;
-use crate::compile::touch::{inputs, lookup, SlotSet, Visit};
-use crate::externs::register::NARROW_BITS;
+use crate::compile::op::{inputs, lookup, SlotSet, Visit};
+use crate::externs::cells::NARROW_BITS;
 use crate::externs::{Cells, Counters, Registers};
 use crate::schema::MatchKind;
 use crate::state::State;

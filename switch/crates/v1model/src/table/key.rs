@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Entry keys in limbs: value, mask and ranges of all fields side by side, with the errors a client sees.
+//!
+//! Action calls as words: which action (or member, or group) an entry names.
+//!
+//! Parser value sets: the values that a parser's select takes for a set, changed at run time.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
-use crate::bits::{limbs_for, low_mask, push_number, Bits};
-use crate::entry::{EntryKey, KeyMatch};
+use crate::bits::{limbs_for, low_mask, push_number, ActionCall, Bits, EntryKey, KeyMatch};
 use crate::error::ControlError;
-use crate::schema::{KeySchema, MatchKind, TableSchema};
+use crate::schema::{ActionId, ActionSchema, KeySchema, MatchKind, TableSchema};
 
 /// A checked key in limbs. `value` and `mask` lie like a lookup key; both are zero at range fields, whose bounds are
 /// in `ranges`: low limbs, then high limbs, field after field.
@@ -248,4 +252,175 @@ pub fn show(keys: &[KeySchema], key: &EntryKey) -> String {
         parts.push(format!("priority={}", key.priority));
     }
     parts.join(", ")
+}
+
+const KIND: u32 = 3 << 30;
+const MEMBER: u32 = 1 << 30;
+const GROUP: u32 = 2 << 30;
+
+/// What an entry does, in 32 bits: an action, or a place in an action profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ActionWord(pub u32);
+
+/// An [`ActionWord`] taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Callee {
+    /// An action of the table.
+    Action(ActionId),
+    /// A place of a member in the profile.
+    Member(u32),
+    /// A place of a group in the profile.
+    Group(u32),
+}
+
+impl ActionWord {
+    pub fn action(action: ActionId) -> Self {
+        debug_assert!(action.0 & KIND == 0);
+        ActionWord(action.0)
+    }
+
+    pub fn member(place: u32) -> Self {
+        debug_assert!(place & KIND == 0);
+        ActionWord(place | MEMBER)
+    }
+
+    pub fn group(place: u32) -> Self {
+        debug_assert!(place & KIND == 0);
+        ActionWord(place | GROUP)
+    }
+
+    #[inline(always)]
+    pub fn callee(self) -> Callee {
+        match self.0 & KIND {
+            MEMBER => Callee::Member(self.0 & !KIND),
+            GROUP => Callee::Group(self.0 & !KIND),
+            _ => Callee::Action(ActionId(self.0)),
+        }
+    }
+}
+
+/// Checks a call against the actions that `allowed` names. `place` says whose call it is, for the error.
+pub fn check_call(
+    allowed: &[ActionId],
+    actions: &[ActionSchema],
+    call: &ActionCall,
+    place: impl Display,
+) -> Result<ActionWord, ControlError> {
+    let invalid = |text: String| Err(ControlError::invalid(text).at(&place));
+    let Some(action) = actions.get(call.action.index()) else {
+        return invalid(format!("there is no action with id {}", call.action.0));
+    };
+    if !allowed.contains(&call.action) {
+        let names = allowed.iter().map(|a| actions[a.index()].name.as_str());
+        return invalid(format!(
+            "action {} is not one of its actions: {}",
+            action.name,
+            names.collect::<Vec<_>>().join(", ")
+        ));
+    }
+    let limbs = action.arg_limbs();
+    if call.args.len() != limbs {
+        return invalid(format!(
+            "action {} takes {limbs} limbs of arguments, {} were given",
+            action.name,
+            call.args.len()
+        ));
+    }
+    let mut end = 0;
+    for param in &action.params {
+        end += limbs_for(param.width);
+        let unused = !low_mask((param.width + 63) % 64 + 1);
+        if param.width > 0 && call.args[end - 1] & unused != 0 {
+            return invalid(format!(
+                "action {}: parameter {} is {} bits wide, the argument wider",
+                action.name, param.name, param.width
+            ));
+        }
+    }
+    Ok(ActionWord::action(call.action))
+}
+
+/// How one member takes a value: `low ≤ (value & mask) ≤ high` for each of its parts.
+#[derive(Clone)]
+struct Part {
+    mask: Vec<u64>,
+    low: Vec<u64>,
+    high: Vec<u64>,
+}
+
+/// The members of one value set. They are few: each is compared in turn.
+#[derive(Clone, Default)]
+pub struct ValueSet {
+    members: Vec<Vec<Part>>,
+}
+
+impl ValueSet {
+    /// A set of these members; the widths of its fields together are the set's.
+    pub fn new(fields: &[KeySchema], members: &[Key]) -> ValueSet {
+        let width: u32 = fields.iter().map(|f| f.width).sum();
+        let parts = |key: &Key| {
+            let (mut below, mut at, mut range_at) = (width, 0, 0);
+            let parts = fields.iter().map(|field| {
+                let n = limbs_for(field.width);
+                below -= field.width;
+                let shifted = |limbs: &[u64]| shift_left(limbs, below, limbs_for(width));
+                let (value, mask) = (&key.value[at..at + n], &key.mask[at..at + n]);
+                at += n;
+                if field.kind != MatchKind::Range {
+                    let value = shifted(value);
+                    return Part {
+                        mask: shifted(mask),
+                        low: value.clone(),
+                        high: value,
+                    };
+                }
+                let (low, high) = key.ranges[range_at..range_at + 2 * n].split_at(n);
+                range_at += 2 * n;
+                let mut ones = Vec::with_capacity(n);
+                push_prefix(field.width, field.width, &mut ones);
+                Part {
+                    mask: shifted(&ones),
+                    low: shifted(low),
+                    high: shifted(high),
+                }
+            });
+            parts.collect()
+        };
+        ValueSet {
+            members: members.iter().map(parts).collect(),
+        }
+    }
+
+    /// True if a member takes `value`: one number of the set's width in limbs, least significant first, whose most
+    /// significant bits are the set's first field.
+    pub fn contains(&self, value: &[u64]) -> bool {
+        let takes = |parts: &Vec<Part>| parts.iter().all(|part| part.takes(value));
+        self.members.iter().any(takes)
+    }
+}
+
+impl Part {
+    fn takes(&self, value: &[u64]) -> bool {
+        let masked = |i: usize| value.get(i).copied().unwrap_or(0) & self.mask[i];
+        let n = self.mask.len();
+        let above = (0..n).rev().map(masked).ge(self.low.iter().rev().copied());
+        above && (0..n).rev().map(masked).le(self.high.iter().rev().copied())
+    }
+}
+
+/// `value << bits` in `limbs` limbs.
+fn shift_left(value: &[u64], bits: u32, limbs: usize) -> Vec<u64> {
+    let (whole, part) = (bits as usize / 64, bits % 64);
+    let mut out = vec![0u64; limbs];
+    for (i, &limb) in value.iter().enumerate() {
+        if let Some(o) = out.get_mut(i + whole) {
+            *o |= limb << part;
+        }
+        if part > 0 {
+            if let Some(o) = out.get_mut(i + whole + 1) {
+                *o |= limb >> (64 - part);
+            }
+        }
+    }
+    out
 }

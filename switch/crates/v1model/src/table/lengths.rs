@@ -414,7 +414,7 @@ impl Lengths {
 
 #[cfg(test)]
 mod tests {
-    use crate::entry::KeyMatch;
+    use crate::bits::KeyMatch;
     use crate::schema::MatchKind;
     use crate::table::tests::{bits, entry, schema, Fixture};
     use crate::table::Index;

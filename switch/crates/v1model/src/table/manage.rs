@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The control plane's side of a table: every request is checked whole, then applied.
 
-use super::call::{check_call, ActionWord, Callee};
-use super::key::{self, AsKey, Key};
+use super::key::{self, check_call, ActionWord, AsKey, Callee, Key};
 use super::records::EntryIndex;
 use super::{Index, Profile, Table, LARGE};
+use crate::bits::{ActionCall, Entry, EntryAction, EntryStats, MeterConfig, Nanos};
 use crate::control::ControlResult;
-use crate::entry::{ActionCall, Entry, EntryAction, EntryStats, MeterConfig, Nanos};
 use crate::error::{ControlError, ErrorKind};
 use crate::externs::meter::check_config;
 use crate::schema::TableSchema;

@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
-use super::call::{check_call, ActionWord, Callee};
+use super::key::{check_call, ActionWord, Callee};
+use crate::bits::ActionCall;
 use crate::control::{ControlResult, GroupMember};
-use crate::entry::ActionCall;
 use crate::error::{ControlError, ErrorKind};
 use crate::schema::{ActionId, ProfileId, ProfileSchema, Schema};
 

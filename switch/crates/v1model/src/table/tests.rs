@@ -9,7 +9,7 @@ mod scale;
 use super::records::EntryIndex;
 use super::*;
 use crate::bits::Bits;
-use crate::entry::{ActionCall, Entry, EntryKey, KeyMatch};
+use crate::bits::{ActionCall, Entry, EntryKey, KeyMatch};
 use crate::error::ErrorKind;
 use crate::schema::{ActionId, DirectMeterSchema, KeySchema, MeterUnit, ParamSchema, TableId};
 

@@ -4,13 +4,11 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use super::steps::{Change, Extracted, Kind, Line, Step, Use, Value};
-use super::{Observer, Scene, STEPS_MAX};
+use super::{Change, Extracted, Kind, Line, Observer, Scene, Step, Use, Value, STEPS_MAX};
 use crate::bits::limbs_for;
-use crate::compile::code::Op;
+use crate::compile::code::{Note, Op, Spot};
 use crate::compile::layout::{Layout, Slot};
-use crate::compile::notes::{Note, Spot};
-use crate::compile::touch::run;
+use crate::compile::op::run;
 use crate::externs::{Hash, Meter, Random};
 use crate::schema::Schema;
 use crate::state::State;

@@ -4,14 +4,10 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `effects` | what an operation reads and writes |
 //! | `specialise` | a copy of a block for what is known where it begins, so that known branches go |
-//! | `copies` | operations read where values come from |
-//! | `dead` | results that nobody reads are not computed |
+//! | `dead` | operations read where values come from; results that nobody reads are not computed |
 
-mod copies;
 pub(crate) mod dead;
-pub(crate) mod effects;
 #[cfg(test)]
 mod pass_tests;
 mod specialise;
@@ -20,14 +16,15 @@ mod tests;
 
 use std::ops::Range;
 
-use self::effects::{Effects, Touch};
 use self::specialise::Constants;
-use super::code::{Emitted, Op, Program, Word};
+use super::code::{Emitted, Word};
 use super::flow::{self, Flow};
 use super::layout::{Layout, Slot};
-use super::touch::SlotSet;
+use super::op::SlotSet;
 use super::Written;
 use crate::bits::low_mask;
+use crate::compile::code::{Op, Program};
+use crate::compile::op::{touches, Visit};
 use crate::native::NotCompiled;
 
 /// Programs of more operations stay as they are written.
@@ -77,7 +74,7 @@ pub(crate) fn optimise(written: &Written) -> Result<Optimised, NotCompiled> {
     let most = flow.size() + MORE;
     let mut flow = specialise::specialise(&flow, &effects, constants, most);
     for _ in 0..2 {
-        copies::propagate(&mut flow, &effects);
+        dead::propagate(&mut flow, &effects);
         visible = dead::remove(&mut flow, &effects, &visible);
     }
     let first = first_values(&flow, &effects, layout, &visible);
@@ -188,4 +185,33 @@ fn written(flow: &Flow, effects: &Effects) -> SlotSet {
         block.exit.touches(&effects.program, &mut add);
     }
     written
+}
+
+pub(crate) use crate::compile::op::Touch;
+
+/// The program around the operations.
+pub(crate) struct Effects {
+    pub program: Program,
+    /// Size and width in bits of each register array.
+    pub registers: Vec<(u64, u32)>,
+    /// The largest value that each slot ever holds.
+    pub most: Vec<u64>,
+}
+
+impl Effects {
+    /// Calls `f` with every range of slots that `op` touches.
+    pub fn visit(&self, op: &Op, f: &mut Visit) {
+        let certain = op.register_read().is_some_and(|(register, index)| {
+            self.in_range(register, self.most[usize::from(index)])
+        });
+        touches(&self.program, op, &mut |touch, range| match touch {
+            Touch::MayWrite if certain => f(Touch::Writes, range),
+            touch => f(touch, range),
+        });
+    }
+
+    /// True when an index of at most `most` is always one of the register array's.
+    fn in_range(&self, register: u16, most: u64) -> bool {
+        most < self.registers[usize::from(register)].0
+    }
 }

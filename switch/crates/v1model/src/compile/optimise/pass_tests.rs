@@ -5,13 +5,13 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
-use super::effects::Effects;
 use super::flow::{Block, Exit, Flow};
 use super::specialise::Constants;
-use super::{copies, dead, specialise, Optimised};
+use super::Effects;
+use super::{dead, specialise, Optimised};
 use crate::compile::code::{Alu, Op, Program, Test};
 use crate::compile::layout::{Slot, ONE, ZERO};
-use crate::compile::touch::SlotSet;
+use crate::compile::op::SlotSet;
 use crate::exec::{Machine, Scratch};
 use crate::native;
 use crate::packet::Packet;
@@ -183,7 +183,7 @@ fn copies_are_followed() {
         ],
         roots: vec![0],
     };
-    copies::propagate(&mut flow, &effects);
+    dead::propagate(&mut flow, &effects);
     let expected = vec![
         Op::copy(LOCALS, FIELDS),
         add(LOCALS + 1, FIELDS, TWO),
@@ -213,7 +213,7 @@ fn a_write_by_anything_ends_a_copy() {
             blocks: vec![block(&ops, Exit::Stop)],
             roots: vec![0],
         };
-        copies::propagate(&mut flow, &effects);
+        dead::propagate(&mut flow, &effects);
         assert_eq!(flow.blocks[0].ops, ops);
     }
 }
@@ -350,7 +350,7 @@ fn run(op: Op, a: u64, b: u64, constant: Option<bool>) -> u64 {
         program: &program,
         state: &mut state,
         scratch: &mut Scratch::new(&program),
-        fx: &mut crate::effects::Effects::new(),
+        fx: &mut crate::packet::Effects::new(),
         now: 0,
         observer: &mut (),
     };

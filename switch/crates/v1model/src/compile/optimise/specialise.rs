@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 
-use super::effects::{Effects, Touch};
 use super::flow::{Block, Exit, Flow, Id};
+use super::{Effects, Touch};
 use crate::compile::code::{Alu, Op, Test};
 use crate::compile::layout::Slot;
-use crate::compile::touch::SlotSet;
+use crate::compile::op::SlotSet;
 
 /// What is known of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

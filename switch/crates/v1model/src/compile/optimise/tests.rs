@@ -7,10 +7,10 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
 use crate::bits::Bits;
-use crate::effects::Effects;
-use crate::engine::Engine;
-use crate::entry::{ActionCall, Entry, EntryAction, EntryKey, KeyMatch};
+use crate::bits::{ActionCall, Entry, EntryAction, EntryKey, KeyMatch};
+use crate::packet::Effects;
 use crate::packet::Packet;
+use crate::pipeline::Engine;
 use crate::pipeline::{Pipeline, Std};
 use crate::schema::{ActionId, CounterId, MatchKind, RegisterId, TableId};
 

@@ -325,7 +325,7 @@ fn direct_counter_counts_hits_and_survives_a_modify() {
 
 #[test]
 fn direct_meter_belongs_to_its_entry() {
-    use crate::entry::MeterConfig;
+    use crate::bits::MeterConfig;
     let mut f = Fixture::new(schema(&[("k", MatchKind::Exact, 8)], 4));
     let e = |k: u64| entry(vec![KeyMatch::Exact(bits(8, k.into()))], 0, k);
     f.insert(&e(1), 0).unwrap();
