@@ -72,6 +72,26 @@ def test_it_marks_follows_its_line_s_rate_and_is_the_same_twice() -> None:
     assert port.drops == 0
 
 
+@built
+def test_its_line_follows_a_function_of_time_as_a_port_of_ours() -> None:
+    """The same draws: the line of Linux's queue and that of the port's own queue carry the same, as much as the rate allows."""
+    drawn = {"uniform": [RATE_BPS // 4, RATE_BPS], "every_s": 2}
+
+    def result(qdisc: str | None) -> RunResult:
+        run = behind("pfifo limit 50", RENO, VEGAS)
+        topology = copy.deepcopy(dict(run.topology))
+        (link,) = (link for link in topology["links"] if link["a"] == "s1-p3")
+        link["bandwidth"] = drawn
+        if qdisc is None:
+            del topology["switches"]["s1"]["ports"]["3"]["qdisc"]
+        return sim.run_kernel(replace(run, topology=topology))
+
+    (theirs,), (ours,) = result("pfifo limit 50").ports, result(None).ports
+    assert theirs.rate_bps == ours.rate_bps
+    assert 0.97 < theirs.utilisation < 1.001
+    assert theirs.throughput_bps == pytest.approx(ours.throughput_bps, rel=0.02)
+
+
 def test_only_the_runtime_kernel_has_queues_of_linux() -> None:
     with pytest.raises(RunError, match="port s1-p3 has a qdisc, which needs fairlane lab run --runtime kernel"):
         sim.run(behind("codel", RENO))

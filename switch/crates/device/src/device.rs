@@ -98,8 +98,8 @@ impl<O> Core<O> {
     }
 }
 
-/// Of what a port draws for its rate.
-fn rate_seeds(seed: u64, port: u32) -> Seeds {
+/// Of what a port draws for its rate; `seed`: the device's.
+pub fn rate_seeds(seed: u64, port: u32) -> Seeds {
     Seeds {
         values: traffic::derived_seed(seed, &format!("port/{port}/rate_bps")),
         phase: traffic::derived_seed(seed, "phase"),

@@ -17,7 +17,6 @@ use fabric::{Actor, Fabric, Outlet, Passage, Sink, Switch};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use traffic::derived_seed;
 use traffic::link::{Link, LinkOptionError, LinkOptions, LinkStreams};
 use v1model::Pipeline;
 
@@ -119,6 +118,9 @@ pub(crate) fn simulation(config: &Config) -> Result<Simulation, ConfigError> {
         let uplinks: Vec<u32> = of_hosts.chain(line_uplinks).collect();
         let machine = RealHosts::start(config, settings, entity, fabric, &uplinks)?;
         fabric.calendar.set(entity, machine.next_event());
+        if machine.has_series() {
+            fabric.calendar.set(changes.entity, Some(0));
+        }
         regions[0].machine = Some(Box::new(machine));
     }
     let threads = config.threads.unwrap_or(1).min(regions.len());
@@ -176,7 +178,7 @@ fn add_switches(
     for (i, (switch, at)) in config.switches.iter().zip(members).enumerate() {
         let mut device = Device::new(DeviceConfig {
             cpu_port: switch.cpu_port,
-            seed: derived_seed(config.seed, &format!("switch/{}", switch.name)),
+            seed: machine::device_seed(config, &switch.name),
             buffer: buffer(switch),
             ..DeviceConfig::default()
         });

@@ -24,11 +24,13 @@ use crate::error::ConfigError;
 use crate::host::Host;
 use crate::results::Transfer;
 use crate::samples::{self, RealFlow, Samples};
-use device::{Nanos, Rate};
+use device::{rate_seeds, Nanos, Rate};
 use fabric::{Actor, Fabric, FrameId, Sink};
 use std::collections::VecDeque;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
+use traffic::link::{Course, Playing};
 use uml::plan::{self, Line, Plan};
 use uml::{LineCounts, Machine, MachineError, Options};
 
@@ -63,6 +65,28 @@ pub(crate) fn lines(config: &Config) -> Vec<Line> {
     ports.filter_map(line).collect()
 }
 
+/// Of what a switch draws.
+pub(crate) fn device_seed(config: &Config, switch: &str) -> u64 {
+    traffic::derived_seed(config.seed, &format!("switch/{switch}"))
+}
+
+/// What the rates of `lines` follow, as a port with queues of its own would.
+fn series(config: &Config) -> Vec<Option<Playing>> {
+    let of_switch = |switch: &SwitchConfig| {
+        let seed = device_seed(config, &switch.name);
+        let ports = switch.ports.iter().filter(|port| port.qdisc.is_some());
+        let playing = |port: &PortSettings| match &*port.course()? {
+            Course::Series(series) => {
+                let seeds = rate_seeds(seed, port.port);
+                Some(Playing::new(Arc::clone(series), seeds, 0))
+            }
+            Course::Trace(_) => None,
+        };
+        ports.map(playing).collect::<Vec<_>>()
+    };
+    config.switches.iter().flat_map(of_switch).collect()
+}
+
 /// Whether a flow, by its place in the configuration, is between real hosts.
 fn is_real(config: &Config, place: usize) -> bool {
     let from = &config.flows[place].from;
@@ -83,6 +107,8 @@ pub(crate) struct RealHosts {
     interfaces: Vec<Interface>,
     /// Those that are the last of them.
     lines: Vec<Line>,
+    /// Of each of these, what its rate follows.
+    series: Vec<Option<Playing>>,
     /// Entities that end a turn: changes and samples.
     limits: Vec<EntityId>,
     /// What the machine has sent at instants that the network has not reached: instant, interface.
@@ -154,6 +180,7 @@ impl RealHosts {
             machine,
             entity,
             interfaces: uplinks.iter().enumerate().map(interface).collect(),
+            series: series(config),
             lines,
             limits: limits.map(|(entity, _)| entity).collect(),
             sent: VecDeque::new(),
@@ -302,9 +329,42 @@ impl RealHosts {
         let Some(interface) = self.interface_of(switch, port) else {
             return false;
         };
+        self.series[interface + self.lines.len() - self.interfaces.len()] = None;
         let done = self.machine.set_rate(interface, rate_bps.max(1));
         self.look(done);
         true
+    }
+
+    /// Whether the rate of a line is a series.
+    pub(crate) fn has_series(&self) -> bool {
+        self.series.iter().any(Option::is_some)
+    }
+
+    /// Lines whose rate is a series have its value at `now`. Returns when one of them changes.
+    pub(crate) fn follow(&mut self, now: Nanos) -> Option<Nanos> {
+        let first = self.interfaces.len() - self.lines.len();
+        let mut next = None;
+        for line in 0..self.lines.len() {
+            let Some(playing) = &mut self.series[line] else {
+                continue;
+            };
+            let (rate_bps, until) = playing.step(now);
+            let done = self
+                .machine
+                .set_rate(first + line, (rate_bps as u64).max(1));
+            self.look(done);
+            next = next.into_iter().chain([until]).min();
+        }
+        next
+    }
+
+    /// From when to `until` the rate of a line is what, bit/s; None: it is a number.
+    pub(crate) fn rates(&self, switch: &str, port: u32, until: Nanos) -> Option<Vec<(Nanos, f64)>> {
+        let line = self
+            .lines
+            .iter()
+            .position(|line| line.is_of(switch, port))?;
+        Some(self.series[line].as_ref()?.values(until))
     }
 
     /// So far the machine has run.

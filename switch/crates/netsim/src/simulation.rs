@@ -331,7 +331,9 @@ impl Simulation {
         port: u32,
         until: Nanos,
     ) -> Result<Option<Vec<(Nanos, f64)>>, RequestError> {
-        Ok(self.port_of(switch, port)?.rates(port, until))
+        let machine = self.regions[0].machine.as_ref();
+        let line = machine.and_then(|machine| machine.rates(switch, port, until));
+        Ok(line.or(self.port_of(switch, port)?.rates(port, until)))
     }
 
     /// The switch that has this port.
@@ -424,8 +426,15 @@ impl Simulation {
             }
         }
         let next = self.changes.list.get(self.changes.done);
-        let calendar = &mut self.regions[0].fabric.calendar;
-        calendar.set_after_action(self.changes.entity, next.map(|change| change.at_ns));
+        let next = next.map(|change| change.at_ns);
+        let Region {
+            fabric, machine, ..
+        } = &mut self.regions[0];
+        let rates = machine
+            .as_mut()
+            .and_then(|machine| machine.follow(self.now));
+        let next = next.into_iter().chain(rates).min();
+        fabric.calendar.set_after_action(self.changes.entity, next);
     }
 
     fn apply(&mut self, change: &Change) -> Result<(), RequestError> {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
-use traffic::link::{LinkOptionError, LinkOptions};
+use traffic::link::{Course, LinkOptionError, LinkOptions};
 use uml::plan::Line;
 
 type Checked = Result<(), ConfigError>;
@@ -78,9 +78,12 @@ impl Config {
                     .to_device()
                     .check(port)
                     .map_err(|error| ConfigError::new(&here, error.message))?;
-                let is_number = matches!(settings.options.rate_bps, Some(Rate::Constant(1..)));
-                if settings.qdisc.is_some() && (self.machine.is_none() || !is_number) {
-                    let message = "needs a machine (`machine`) and the port's rate_bps, a number";
+                let has_rate = match settings.course() {
+                    Some(course) => matches!(*course, Course::Series(_)),
+                    None => settings.options.rate_bps.map_or(0, Rate::bps) > 0,
+                };
+                if settings.qdisc.is_some() && (self.machine.is_none() || !has_rate) {
+                    let message = "needs a machine (`machine`) and the port's rate_bps, which is no delivery trace";
                     return Err(ConfigError::new(format!("{here}.qdisc"), message));
                 }
                 if ports.insert(port, None).is_some() {

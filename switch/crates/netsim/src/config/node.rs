@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Programs, switches with their ports, and hosts.
 
-use device::{Nanos, PortChange, PortConfig};
+use device::{Nanos, PortChange, PortConfig, Rate};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
+use traffic::link::KeptCourse;
 use uml::plan::Qdisc;
 
 /// A compiled P4 program.
@@ -59,12 +60,21 @@ impl<'de> Deserialize<'de> for PortSettings {
 }
 
 impl PortSettings {
+    /// What its rate follows; None: it is a number.
+    pub(crate) fn course(&self) -> Option<KeptCourse> {
+        match self.options.rate_bps? {
+            Rate::Follows(course) => Some(course),
+            Rate::Constant(_) => None,
+        }
+    }
+
     /// The same in the device's terms.
     pub fn to_device(&self) -> PortConfig {
         let config = self.options.applied_to(&PortConfig::default());
         match self.qdisc {
             Some(_) => PortConfig {
                 rate_bps: 0,
+                course: None,
                 ..config
             },
             None => config,

@@ -244,6 +244,18 @@ impl Playing {
         };
         (value, until.saturating_add(self.begin))
     }
+
+    /// From when to `until` the value is what.
+    pub fn values(&self, until: Nanos) -> Vec<(Nanos, f64)> {
+        let (mut playing, mut now) = (self.clone(), self.begin);
+        let mut found = Vec::new();
+        while now < until {
+            let (value, next) = playing.step(now);
+            found.push((now, value));
+            now = next;
+        }
+        found
+    }
 }
 
 /// What the rate of a line follows.

@@ -96,20 +96,11 @@ impl Service {
     /// From when to `until` the rate is what, bit/s (0: the line stands); of a trace on average, for each 100 ms. None: it is
     /// a number.
     pub fn rates(&self, until: Nanos) -> Option<Vec<(Nanos, f64)>> {
-        let mut found = Vec::new();
-        let Some(mut rate) = self.rate.as_deref().cloned() else {
-            return match &self.line {
-                Kind::Rate(_) | Kind::Dama(_) => None,
-                Kind::Trace(line) => Some(line.rates(until)),
-            };
-        };
-        let mut now = rate.begin();
-        while now < until {
-            let (value, next) = rate.step(now);
-            found.push((now, value));
-            now = next;
+        match (&self.rate, &self.line) {
+            (Some(rate), _) => Some(rate.values(until)),
+            (None, Kind::Trace(line)) => Some(line.rates(until)),
+            (None, Kind::Rate(_) | Kind::Dama(_)) => None,
         }
-        Some(found)
     }
 
     /// Brings the rate up to `now`, each change at its instant; whether the line is free at `now`.
