@@ -473,6 +473,12 @@ def command_words(name: str, flow: Flow, scenario: Scenario, places: Mapping[str
     return found
 
 
+def program_failure(name: str, code: int, said: str) -> str:
+    """Why a `command` application spoils a run; a code of 256 and more is a signal."""
+    how = f"exit code {code}" if code < 256 else f"signal {code - 256}"
+    return f"flow {name}: its command ended with {how}: {said[-500:] or 'no output'}"
+
+
 def checked_topology(scenario: Scenario) -> fl_topology.Topology:
     """The topology of a scenario. Raises RunError for one that what was drawn has broken; all else the definition has checked."""
     try:

@@ -20,7 +20,7 @@ from fairlane_hosts.variants import find_variant
 
 from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario, tcp_of
+from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario, program_failure, tcp_of
 from fairlane_lab.wishes import DEFAULT_RTO_MIN_S, RouteWish, wishes
 
 MEMORY_MB = 64
@@ -87,10 +87,7 @@ class Machine:
             if code in (0, 256 + signal.SIGTERM):
                 continue
             said = [file.read_text(errors="replace").strip() for file in sorted(self.folder.glob(f"{flow}-*.out"))]
-            how = f"exit code {code}" if code < 256 else f"signal {code - 256}"
-            raise RunError(
-                f"flow {flow}: its command ended with {how}: {' '.join(filter(None, said))[-500:] or 'no output'}"
-            )
+            raise RunError(program_failure(flow, code, " ".join(filter(None, said))))
 
     def counters(self) -> dict[str, dict[str, int]]:
         """What the host programs of each host have counted until the last sample, by name."""
