@@ -181,6 +181,11 @@ def make_transfer(name: str, flow: Flow, row: Mapping[str, Any], zero_s: float =
     )
 
 
+def program_transfer(name: str, flow: Flow, start_s: float, end_s: float, acked_bytes: int) -> Transfer:
+    """What a program took from its start to its end; its bytes are those of the `command`, or else those last seen acknowledged."""
+    return Transfer(name, flow.group, start_s, flow.app.bytes or acked_bytes, end_s - start_s)
+
+
 def make_result(seen: Recording, part: LabPart, **fields: Any) -> RunResult:
     """The result of a run.
 

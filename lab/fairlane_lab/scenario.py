@@ -6,11 +6,13 @@ the changes of its links are read here as every runtime reads them.
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_topology import changes as fl_changes
@@ -61,7 +63,7 @@ _MAY: Mapping[str, tuple[str, ...]] = {
     "on_off": ("distribution", "shape"),
     "web": ("max_bytes", "distribution", "shape"),
     "video": ("segment_s", "reservoir_s"),
-    "command": ("receiver_command",),
+    "command": ("receiver_command", "bytes"),
 }
 
 
@@ -71,7 +73,7 @@ class App:
 
     kind: AppKind = "greedy"
     bytes: Whole = 0
-    """`bytes`: of the file; `interactive`: of each message."""
+    """`bytes`: of the file; `interactive`: of each message; `command`: what `{bytes}` stands for."""
     times: Annotated[int, Field(ge=1, le=100_000)] = 1
     """`bytes`: so many files, each on a connection of its own."""
     interval_s: NotNegative = 0.0
@@ -101,7 +103,8 @@ class App:
     payload_bytes: Annotated[int, Field(ge=0, le=1472)] = 0
     """`cbr_udp`: at least 18."""
     command: tuple[str, ...] = ()
-    """`command`: a static program and its arguments; `{sender}` and `{receiver}` are addresses, `{port}` the receiver's, `{seconds}` the flow's time."""
+    """`command`: a program and its arguments; `{sender}` and `{receiver}` are addresses, `{port}` the receiver's, `{seconds}` the flow's time,
+    `{far.receiver}` and `{far.port}` those of flow `far`."""
     receiver_command: tuple[str, ...] = ()
     """`command`: what the receiver runs, from before the run on."""
 
@@ -424,6 +427,56 @@ def tcp_of(scenario: Scenario, flow: Flow) -> TcpOptions:
 def with_given(shared: TcpOptions, flow: Flow) -> TcpOptions:
     """The options of all flows with a flow's own."""
     return replace(shared, **flow.tcp) if flow.tcp else shared
+
+
+class Place(NamedTuple):
+    """Where a flow's connections go: what `{sender}`, `{receiver}` and `{port}` stand for in its commands."""
+
+    sender: str
+    receiver: str
+    port: int
+
+
+def command_words(name: str, flow: Flow, scenario: Scenario, places: Mapping[str, Place]) -> dict[str, list[str]]:
+    """The programs of a `command` application and their arguments, by role.
+
+    Args:
+        name: The connection's; its own place may be named without it.
+        flow: The flow.
+        scenario: The run.
+        places: Of all flows, by name: `{far.port}` is the port of flow `far`.
+
+    Raises:
+        RunError: There is no such program or no such flow.
+
+    """
+    seconds = (scenario.duration_s if flow.stop_s is None else flow.stop_s) - flow.start_s
+    own = {**places[name]._asdict(), "seconds": f"{seconds:g}", "bytes": flow.app.bytes}
+
+    def value_of(match: re.Match[str]) -> str:
+        other, what = match.groups()
+        if other is None:
+            return str(own.get(what, match[0]))
+        if other not in places or what not in Place._fields:
+            raise RunError(
+                f"flow {name}: {match[0]}: allowed is FLOW.sender, FLOW.receiver or FLOW.port of {', '.join(places)}"
+            )
+        return str(getattr(places[other], what))
+
+    found: dict[str, list[str]] = {}
+    for role, command in (("sender", flow.app.command), ("receiver", flow.app.receiver_command)):
+        program = shutil.which(command[0]) if command else ""
+        if program is None:
+            raise RunError(f"flow {name}: there is no program {command[0]!r}")
+        words = [re.sub(r"{(?:([\w-]+)\.)?(\w+)}", value_of, word) for word in command[1:]]
+        found[role] = [program, *words] if command else []
+    return found
+
+
+def program_failure(name: str, code: int, said: str) -> str:
+    """Why a `command` application spoils a run; a code of 256 and more is a signal."""
+    how = f"exit code {code}" if code < 256 else f"signal {code - 256}"
+    return f"flow {name}: its command ended with {how}: {said[-500:] or 'no output'}"
 
 
 def checked_topology(scenario: Scenario) -> fl_topology.Topology:

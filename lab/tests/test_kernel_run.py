@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -30,7 +31,7 @@ from fairlane_lab.runners import sim
 from fairlane_lab.scenario import App, Flow, TcpOptions
 from fairlane_lab.sim.kernel import BUILT, Machine, make_machine
 from fairlane_topology.links import LinkChange
-from sim_scenarios import RENO, VEGAS, cbr, scenario
+from sim_scenarios import RATE_BPS, RENO, VEGAS, cbr, scenario
 
 built = pytest.mark.skipif(not (BUILT / "linux").exists(), reason="no kernel is built: make kernel")
 RUN = scenario(RENO, VEGAS, duration_s=20.0, warmup_s=5.0, series=True)
@@ -175,6 +176,39 @@ def test_a_program_of_the_user_s_is_an_application(program: Path) -> None:
         sim.run_kernel(scenario(broken))
     with pytest.raises(RunError, match="flow own: a command needs Linux hosts: --runtime kernel"):
         sim.run(scenario(flow))
+
+
+@built
+@pytest.mark.skipif(shutil.which("socat") is None, reason="no socat is installed, the proxy")
+def test_a_dynamic_proxy_is_a_middle_host() -> None:
+    """100 kB by way of socat on h2, whose libraries go along; the sender's program ends when the receiver has read all."""
+    near = ("socat", "-t", "60", "OPEN:/dev/zero,readbytes={bytes}", "TCP:{receiver}:{port}")
+    far = ("socat", "-t", "60", "TCP-LISTEN:{near.port},fork", "TCP:{receiver}:{port}")
+    sink = ("socat", "-u", "TCP-LISTEN:{port},fork", "OPEN:/dev/null")
+    run = scenario(
+        Flow("near", "near", "h1", "h2", app=App("command", command=near, bytes=100_000), start_s=1.0),
+        Flow("far", "far", "h2", "h3", app=App("command", command=far, receiver_command=sink)),
+        duration_s=6.0,
+        warmup_s=0.5,
+    )
+    result = sim.run_kernel(run)
+    (transfer,) = result.transfers
+    assert (transfer.flow, transfer.bytes) == ("near", 100_000)
+    on_line_s = 100_000 * 8 / RATE_BPS
+    assert on_line_s < transfer.completion_s < 1.3 * on_line_s
+    assert goodput_bps(result)["far"] * 5.5 / 8 == pytest.approx(100_000, rel=0.05)
+    broken = replace(run, flows=(replace(run.flows[1], name="other"),))
+    with pytest.raises(
+        RunError, match=r"flow other: {near.port}: allowed is FLOW.sender, FLOW.receiver or FLOW.port of other"
+    ):
+        sim.run_kernel(broken)
+
+
+def test_a_program_whose_library_is_missing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = subprocess.CompletedProcess([], 0, "\tlibgone.so.1 => not found\n\tlibc.so.6 => /lib/libc.so.6 (0x00007f)\n")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: said)
+    with pytest.raises(RunError, match=r"/bin/proxy needs libgone\.so\.1, which is not there"):
+        Machine(tmp_path).add_libraries(["/bin/proxy"])
 
 
 @built

@@ -75,6 +75,24 @@ def test_a_preset_replaces_what_the_file_says_and_what_stands_beside_it_wins() -
     assert set(link_of(first())["a_to_b"]) == {"delay_ns", "jitter_ns", "rate_bps", "loss", "ber", "queue_packets"}
 
 
+def test_one_direction_has_settings_of_its_own_and_times_are_in_ms() -> None:
+    made = first(
+        links='links."h1-s1" = { rate_bps = 2e6, delay_ms = 3, a_to_b = { dama_frame_ms = 26.5, dama_delay_ms = 500, delay_ms = 4 } }'
+    )
+    there, back = (link_of(made, "h1-s1")[way] for way in ("a_to_b", "b_to_a"))
+    assert (there["dama_frame_ns"], there["dama_delay_ns"], there["delay_ns"]) == (26_500_000, 500_000_000, 4_000_000)
+    assert ("dama_frame_ns" in back, back["delay_ns"]) == (False, 3_000_000)
+    way = link_of(first(links='links."s1-s2" = { ge_good_ms = 90.5, ge_bad_ms = 10, duplicate = 0.1 }'))["b_to_a"]
+    assert (way["ge_good_ns"], way["ge_bad_ns"], way["duplicate"]) == (90_500_000, 10_000_000, 0.1)
+    for wrong, said in (
+        ("a_to_b = { dama_delay_ms = -1 }", "a_to_b.dama_delay_ms"),
+        ("a_to_b = { dama = 1 }", "there is no key 'dama'"),
+        ("dama_frame_ms = 26.5", "rate_bps"),
+    ):
+        with pytest.raises((ExperimentError, RunError), match=said):
+            run(first(links=f'links."s1-s2" = {{ {wrong} }}'))
+
+
 def test_where_errors_fall_is_a_setting_of_the_link_and_of_a_change() -> None:
     run = first(
         '[[changes]]\nat_s = 8\nlink = "s1-s2"\nerrors_in = "frame"\nspare_retransmissions = false\n',

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,40 @@ def test_flows_share_a_sink_unless_they_want_another() -> None:
     assert "--window 8192" in " ".join(made.sinks[2].command(100))
     assert "--udp" in made.sinks[3].command(100)
     assert made.processes == 9
+
+
+def test_programs_of_the_user_s_name_each_other_s_ports() -> None:
+    far = Flow(
+        "far",
+        "far",
+        "h2",
+        "h3",
+        app=App("command", command=("true", "{near.port}", "{receiver}:{port}", "{x}", "{bytes}")),
+    )
+    near = Flow(
+        "near", "near", "h1", "h2", app=App("command", command=("true", "{reno.sender}:{reno.port}", "{seconds}"))
+    )
+    made = plan(RENO, far, near)
+    assert made.words("far") == {"sender": [shutil.which("true"), "6002", "10.0.3.3:6001", "{x}", "0"], "receiver": []}
+    assert made.words("near")["sender"][1:] == ["10.0.1.1:5001", "10"]
+    assert made.processes == 6
+
+
+@pytest.mark.parametrize(
+    ("app", "more", "said"),
+    [
+        (App("command", command=("true", "{gone.port}")), {}, "flow own: {gone.port}: allowed is FLOW.sender, FLOW.receiver or FLOW.port of own"),
+        (App("command", command=("no-such-program",)), {}, "flow own: there is no program 'no-such-program'"),
+        (App("command", command=("true",)), {"window_packets": 4}, "flow own: window_packets and tcp.ipv6 of a command need --runtime kernel"),
+    ],
+)  # fmt: skip
+def test_a_program_that_cannot_run_is_told_before_anything_runs(app: App, more: dict[str, Any], said: str) -> None:
+    told: list[RunError] = []
+    assert (
+        groups_of([scenario(Flow("own", "own", "h1", "h3", app=app, **more))], lambda _, error: told.append(error))
+        == []
+    )
+    assert str(told[0]) == f"x: {said}"
 
 
 def test_a_flow_s_command_says_when_and_how() -> None:

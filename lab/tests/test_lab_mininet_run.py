@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from fairlane_controller.state.ask import ask
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.mininet import MininetOptions, run_many
-from fairlane_lab.scenario import Control, Scenario, TcpOptions
+from fairlane_lab.scenario import App, Control, Flow, Scenario, TcpOptions
 from fairlane_topology import state as fl_state
 from test_lab_mininet_plan import RENO, VEGAS, document, scenario
 
@@ -92,3 +93,44 @@ def test_each_network_of_a_batch_has_a_loop_of_its_own(tmp_path: Path, monkeypat
         result = found[point]
         assert isinstance(result, RunResult) or "times in a row" in str(result), result
     assert served == {"98": {"s1": True, "s2": True}, "99": {"s1": True, "s2": True}}
+
+
+@needs_root
+@pytest.mark.skipif(shutil.which("socat") is None, reason="no socat is installed, the proxy")
+def test_a_proxy_is_a_middle_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """50 kB by way of socat on h2 take at least their time on the line; what the proxy has started ends with the run; a program that fails is told."""
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
+    near = ("socat", "-t", "60", "OPEN:/dev/zero,readbytes={bytes}", "TCP:{receiver}:{port}")
+    far = ("socat", "-t", "60", "TCP-LISTEN:{near.port},fork", "TCP:{receiver}:{port}")
+    sink = ("socat", "-u", "TCP-LISTEN:{port},fork", "OPEN:/dev/null")
+    flows = (
+        Flow("near", "near", "h1", "h2", app=App("command", command=near, bytes=50_000), start_s=0.5),
+        Flow("far", "far", "h2", "h3", app=App("command", command=far, receiver_command=sink)),
+    )
+    run = replace(scenario(*flows, point="proxy", topology=document(1_000_000)), duration_s=3.0, warmup_s=0.2)
+    greedy = replace(run, point="cut", flows=(replace(flows[0], app=replace(flows[0].app, bytes=10**9)), flows[1]))
+    alone = replace(flows[0], app=replace(flows[0].app, receiver_command=("socat", "-u", "TCP:{sender}:9", "STDOUT")))
+    broken = replace(run, point="broken", flows=(alone,))
+    found: dict[str, RunResult | RunError] = {}
+    options = MininetOptions(first_instance=99, parallel=1)
+    run_many([run, greedy, broken], options, lambda one, result: found.__setitem__(one.point, result))
+    for point in ("proxy", "cut"):
+        if "times in a row" in str(found[point]):
+            pytest.skip(f"no verdict: {found[point]}")
+    result, cut = found["proxy"], found["cut"]
+    assert isinstance(result, RunResult), result
+    (transfer,) = result.transfers
+    on_line_s = 50_000 * 8 / 1_000_000
+    assert (transfer.flow, transfer.bytes) == ("near", 50_000)
+    assert on_line_s < transfer.completion_s < 2.0
+    assert isinstance(cut, RunResult), cut
+    assert not cut.transfers
+    assert 300_000 < {flow.flow: flow.goodput_bps for flow in cut.flows}["far"] < 1_000_000
+    assert str(found["broken"]).startswith("broken: flow near: its command ended with exit code 1: ")
+    assert "Connection refused" in str(found["broken"])
+    left = [
+        process.read_bytes()
+        for process in Path("/proc").glob("[0-9]*/cmdline")
+        if b"TCP-LISTEN:600" in process.read_bytes()
+    ]
+    assert left == []

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from fairlane_lab.definition.judging import Expectation, MetricText, Note, PaperFigure, PaperNumbers, Plot, Relative
 from fairlane_lab.definition.points import Axis, Case, Draws, Params, Setting, Spread
-from fairlane_lab.definition.strict import Runtime, Strict, Where
+from fairlane_lab.definition.strict import Runtime, Strict, Where, is_table
 from fairlane_lab.scenario import Flow, NotNegative, Positive, TcpGiven, TcpOptions, Vc
 
 DIRECTION_KEYS = frozenset(
@@ -49,22 +49,33 @@ class LinkChanges(LinkSettings):
     """Of the switch ports at its ends, and of the wire in the direction that leaves a host (the file's `bandwidth`)."""
     trace: Trace | None = None
     """File in Mahimahi's format, `none` for no trace."""
+    a_to_b: LinkSettings | None = None
+    b_to_a: LinkSettings | None = None
+    """Of one direction alone."""
 
     def apply_to(self, link: dict[str, Any]) -> None:
         """Change a link of a topology document."""
-        values = {name: value for name, value in self.model_dump().items() if value is not None}
+        values = self.model_dump(exclude_none=True)
         if self.preset is not None:
             for key in [key for key in link if key in DIRECTION_KEYS or key in ("bandwidth", "a_to_b", "b_to_a")]:
                 del link[key]
         if "rate_bps" in values:
             link["bandwidth"] = values.pop("rate_bps")
-        for name in ("delay", "jitter"):
-            if (value := values.pop(f"{name}_ms", None)) is not None:
-                link[name] = value if isinstance(value, dict) else round(value * 1000)  # µs
+        for way in ("a_to_b", "b_to_a"):
+            if way in values:
+                link[way] = {**link.get(way, {}), **_in_us(values.pop(way))}
         if values.get("trace") == NO_TRACE:
             link.pop("trace", None)
             del values["trace"]
-        link.update(values)
+        link.update(_in_us(values))
+
+
+def _in_us(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings by the names of a topology file, whose bare times are µs."""
+    return {
+        name.removesuffix("_ms"): round(value * 1000) if name.endswith("_ms") and not is_table(value) else value
+        for name, value in settings.items()
+    }
 
 
 class ChangeSpec(LinkChange):

@@ -11,7 +11,7 @@ from typing import Any
 
 from fairlane_lab.definition.judging import Claim, ClaimBound, Expectation, read_claims
 from fairlane_lab.definition.loading import load
-from fairlane_lab.definition.names import RUNTIMES
+from fairlane_lab.definition.names import RUNTIMES, SET_BY_THE_LAB
 from fairlane_lab.report import labels
 from fairlane_lab.report.archive import open_measured
 from fairlane_lab.report.run_folder import Measured
@@ -66,7 +66,10 @@ class Judged:
         texts = [self._text(end) for end in (low, high) if end is not None]
         texts = [text.rstrip("0").rstrip(".") if "." in text else text for text in texts]
         words = "at least " if high is None else "at most " if low is None else ""
-        beside = ", ".join(labels.setting_label(name, value) for name, value in self._relative_to.items())
+        named = {
+            name: value for name, value in self._relative_to.items() if name in SET_BY_THE_LAB
+        } or self._relative_to
+        beside = ", ".join(labels.setting_label(name, value) for name, value in named.items())
         return f"{words}{' to '.join(texts)} {self._unit}".strip() + (f" of {beside}" if beside else "")
 
     @property

@@ -46,6 +46,8 @@ def run(scenario: Scenario, machine: Machine | None = None) -> RunResult:
     connections = sum(flow.connections for flow in scenario.flows)
     step = 1 if connections > MANY_FLOWS else max(1, round(scenario.sample_s / SAMPLE_S))
     config = resolve(scenario, sample_period_ns=max(1, round(scenario.sample_s * 1e9 / step)), machine=machine)
+    if machine is not None:
+        machine.add_libraries(config.programs)
     world = SimWorld(config)
     try:
         seen = world.loop.run_until_complete(_observe(world))

@@ -8,8 +8,6 @@ from __future__ import annotations
 import ipaddress
 import os
 import random
-import re
-import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -34,10 +32,12 @@ from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import (
     UDP_KINDS,
     Flow,
+    Place,
     Scenario,
     TcpOptions,
     changes_of,
     checked_topology,
+    command_words,
     names_of,
     tcp_of,
     with_given,
@@ -170,6 +170,17 @@ class SimConfig:
     machine: Machine | None = None
     "What the hosts run in; None: they are simulated."
 
+    @property
+    def programs(self) -> list[str]:
+        """Those of the user's. Raises RunError where there is none."""
+        flows = [each for each in self.flows if each.flow.app.kind == "command"]
+        return [
+            words[0]
+            for each in flows
+            for words in command_words(each.name, each.flow, self.scenario, self._places()).values()
+            if words
+        ]
+
     def document(self) -> dict[str, Any]:
         """The simulator's configuration as plain data. Raises RunError."""
         topology, scenario, program = self.topology, self.scenario, self.program
@@ -196,6 +207,9 @@ class SimConfig:
             "machine": None if self.machine is None else self.machine.document(scenario, self.sample_period_ns),
         }
 
+    def _places(self) -> dict[str, Place]:
+        return {each.name: Place(str(each.key.src), str(each.key.dst), each.key.dst_port) for each in self.flows}
+
     def _flow(self, each: SimFlow, real: KernelHosts | None) -> dict[str, Any]:
         flow, scenario, is_tcp = each.flow, self.scenario, each.is_tcp
         spread_s = random.Random(f"{scenario.seed}/start/{each.name}").uniform(0.0, START_SPREAD_S)
@@ -213,7 +227,7 @@ class SimConfig:
         if flow.app.kind == "command":
             if real is None:
                 raise RunError(f"flow {each.name}: a command needs Linux hosts: --runtime kernel")
-            document["app"] = {"kind": "command", **_commands(each, scenario)}
+            document["app"] = {"kind": "command", **command_words(each.name, flow, scenario, self._places())}
         if real is not None:
             document["linux"] = real.flow(flow)
         elif is_tcp:
@@ -290,22 +304,6 @@ def _sim_flow(topology: fl_topology.Topology, scenario: Scenario, flow: Flow, na
     to_port = TO_PORT + 1 + index if flow.app.kind == "command" else TO_PORT
     protocol = UDP if flow.app.kind in UDP_KINDS else TCP
     return SimFlow(name, replace(flow, connections=1), FiveTuple(source, target, protocol, FROM_PORT + index, to_port))
-
-
-def _commands(each: SimFlow, scenario: Scenario) -> dict[str, list[str]]:
-    """Programs of the user's. Raises RunError where there is none."""
-    flow, key = each.flow, each.key
-    seconds = (scenario.duration_s if flow.stop_s is None else flow.stop_s) - flow.start_s
-    words = {"{sender}": key.src, "{receiver}": key.dst, "{port}": key.dst_port, "{seconds}": f"{seconds:g}"}
-    found: dict[str, list[str]] = {}
-    for role, command in (("sender", flow.app.command), ("receiver", flow.app.receiver_command)):
-        program = shutil.which(command[0]) if command else ""
-        if program is None:
-            raise RunError(f"flow {each.name}: there is no program {command[0]!r}")
-        found[role] = [program] * bool(command)
-        for word in command[1:]:
-            found[role].append(re.sub(r"{\w+}", lambda match: str(words.get(match[0], match[0])), word))
-    return found
 
 
 def _in_ns(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,8 +6,11 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
+import shutil
 import signal
-from collections.abc import Mapping, Sequence
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,12 +20,13 @@ from fairlane_hosts.variants import find_variant
 
 from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario, tcp_of
+from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario, program_failure, tcp_of
 from fairlane_lab.wishes import DEFAULT_RTO_MIN_S, RouteWish, wishes
 
 MEMORY_MB = 64
 CONNECTION_MB = 4
 """Of the machine, and of each connection: taken only when it is used."""
+LIBRARY_CACHE = "/etc/ld.so.cache"
 BUILT = REPOSITORY / ".setup" / "kernel"
 
 
@@ -53,17 +57,37 @@ class Machine:
         record = json.loads((self.kernel.parent / "linux.json").read_text())
         return {"package": record["package"], "sha256": record["sha256"]}
 
+    def add_libraries(self, programs: Iterable[str]) -> None:
+        """Put what dynamic programs load into the folder, which is the machine's root. Raises RunError for a library that is missing."""
+        for program in dict.fromkeys(programs):
+            said = subprocess.run(["ldd", program], capture_output=True, text=True, timeout=20).stdout
+            if missing := re.search(r"(\S+) => not found", said):
+                raise RunError(f"{program} needs {missing[1]}, which is not there")
+            files = re.findall(r"(/\S+) \(0x", said)
+            for file in [*files, LIBRARY_CACHE] if files else []:
+                copy = self.folder / file.lstrip("/")
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, copy)
+
+    def programs_ended(self) -> list[tuple[str, float, float, int]]:
+        """(flow, s of start, s of end, exit code) of what `command` applications have run; 256 and more: a signal."""
+        started: dict[str, float] = {}
+        found: list[tuple[str, float, float, int]] = []
+        for line in (self.folder / "events").read_text().splitlines():
+            at_ns, flow, what, code = line.rsplit(" ", 3)
+            if what == "start":
+                started[flow] = int(at_ns) / 1e9
+            elif what == "exit":
+                found.append((flow, started.get(flow, 0.0), int(at_ns) / 1e9, int(code)))
+        return found
+
     def check_programs(self) -> None:
         """Raises RunError with what a `command` application said that ended with a failure."""
-        for line in (self.folder / "events").read_text().splitlines():
-            _, flow, what, code = line.rsplit(" ", 3)
-            if what != "exit" or int(code) in (0, 256 + signal.SIGTERM):
+        for flow, _, _, code in self.programs_ended():
+            if code in (0, 256 + signal.SIGTERM):
                 continue
             said = [file.read_text(errors="replace").strip() for file in sorted(self.folder.glob(f"{flow}-*.out"))]
-            how = f"exit code {code}" if int(code) < 256 else f"signal {int(code) - 256}"
-            raise RunError(
-                f"flow {flow}: its command ended with {how}: {' '.join(filter(None, said))[-500:] or 'no output'}"
-            )
+            raise RunError(program_failure(flow, code, " ".join(filter(None, said))))
 
     def counters(self) -> dict[str, dict[str, int]]:
         """What the host programs of each host have counted until the last sample, by name."""

@@ -16,7 +16,15 @@ from fairlane_hosts.variants import find_variant
 from fairlane_topology.topology import PortKey
 
 from fairlane_lab.measures import NOTHING, Samples
-from fairlane_lab.recording import FlowRecord, PortRecord, Recording, counters_of, make_result, make_transfer
+from fairlane_lab.recording import (
+    FlowRecord,
+    PortRecord,
+    Recording,
+    counters_of,
+    make_result,
+    make_transfer,
+    program_transfer,
+)
 from fairlane_lab.run_result import RunError, RunResult, Transfer
 from fairlane_lab.sim.config import SimFlow, rate_steps, tcp_object
 from fairlane_lab.sim.sharing import sharing, steady_s
@@ -89,7 +97,7 @@ def run_result(seen: Observed, sample_step: int) -> RunResult:
     result = make_result(
         recording,
         part,
-        transfers=_transfers(world),
+        transfers=[*_transfers(world), *_of_programs(world, seen.after)],
         events=seen.events,
         virtual_s=world.simulation.now_ns / 1e9,
         packets=sum(row["received"] for row in json.loads(world.simulation.switches())),
@@ -208,6 +216,19 @@ def _transfers(world: SimWorld) -> list[Transfer]:
         make_transfer(row["flow"], flows[row["flow"]], row, complete=complete)
         for rows, complete in kinds
         for row in json.loads(rows)
+    ]
+
+
+def _of_programs(world: SimWorld, after: Snapshot) -> list[Transfer]:
+    """A transfer for each `command` application whose programs have ended well: from its start to the last end."""
+    if world.config.machine is None:
+        return []
+    flows = {each.name: each.flow for each in world.config.flows}
+    ended = {name: rest for name, *rest in world.config.machine.programs_ended()}
+    return [
+        program_transfer(name, flows[name], start_s, end_s, after.flows[name]["acked_bytes"])
+        for name, (start_s, end_s, code) in ended.items()
+        if not code
     ]
 
 

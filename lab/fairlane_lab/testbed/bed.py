@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario, changes_of
 from fairlane_lab.testbed.captures import Captures
 from fairlane_lab.testbed.plan import Plan, make_plan, sample_ms
+from fairlane_lab.testbed.programs import Program
 from fairlane_lab.wishes import Wishes, wishes
 
 CONNECT_TIMEOUT_S = 10.0
@@ -169,6 +171,8 @@ class Running:
     thresholds: dict[PortKey, int | None]
     """In force at the beginning, packets."""
     captures: Captures
+    programs: list[Program] = field(default_factory=list[Program])
+    """Of the user's."""
     done_ns: int | None = None
     """CLOCK_MONOTONIC instant at which all files were finished, before the run's time was over."""
     counters: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
@@ -251,6 +255,8 @@ class Bed:
         """End the processes of a run that is under way; nothing when there is none."""
         running, self._running = self._running, None
         if running is not None:
+            for program in running.programs:
+                program.end()
             end_processes(running.processes.values(), PROCESS_END_TIMEOUT_S)
             with suppress(ControlError):  # the links may be what has ended
                 running.captures.end()
@@ -273,6 +279,10 @@ class Bed:
         for sink in plan.sinks:
             sink.ready.unlink(missing_ok=True)
             self._start_traffic(running, sink.name, sink.host, sink.command(sample_ms(scenario)))
+        start = partial(self._start_process, running, leads=True)
+        for name, flow in plan.commands.items():
+            running.programs.append(Program(name, flow, plan.places[name], plan.words(name), start))
+            running.programs[-1].listen()
         deadline = time.monotonic() + SINK_READY_TIMEOUT_S
         while missing := [sink.ready.name for sink in plan.sinks if not sink.ready.exists()]:
             if time.monotonic() > deadline:
@@ -283,6 +293,10 @@ class Bed:
         round_trip_s = sum(way.delay_us for way in ways) / 1e6  # no connection takes longer to be there
         lead_s = LEAD_S + round_trip_s + LEAD_PER_PROCESS_S * plan.processes + wait_s
         running.zero_ns = time.monotonic_ns() + round(lead_s * 1e9)
+        for program in running.programs:
+            flow, pid = program.flow, self.network.hosts[program.flow.sender].pid
+            end_s = running.zero_s + min(flow.stop_s or scenario.duration_s, scenario.duration_s)
+            program.send(namespace_of(pid), running.zero_s + flow.start_s, end_s, scenario.sample_s)
         for sender in plan.senders:
             words = sender.command(scenario, running.zero_ns)
             self._start_traffic(running, sender.name, sender.flow.sender, words)
@@ -340,6 +354,9 @@ class Bed:
             if problems:
                 problems = [f"the sender of flow {sender.name} {problems[0]}"]
                 break
+        problems += filter(None, [program.failure(running.folder) for program in running.programs])
+        for program in running.programs:
+            program.end()
         running.counters = settings.counters()
         running.capture_problems = running.captures.end()
         end_processes(running.processes.values(), PROCESS_END_TIMEOUT_S)
@@ -364,12 +381,21 @@ class Bed:
         )
 
     def _start_traffic(self, running: Running, name: str, host: str, arguments: list[str]) -> None:
+        self._start_process(running, name, host, [str(find_binary("fairlane-traffic")), *arguments])
+
+    def _start_process(
+        self, running: Running, name: str, host: str, words: list[str], *, leads: bool = False
+    ) -> subprocess.Popen[bytes]:
+        """`leads` a group of its own, so that what it starts can be ended with it."""
         assert self._settings is not None
-        command = self._settings.entering(host, [str(find_binary("fairlane-traffic")), *arguments])
+        command = self._settings.entering(host, words)
         with (running.folder / f"{name}.log").open("wb") as output:
-            process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+            process = subprocess.Popen(
+                command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, start_new_session=leads
+            )
         running.processes[name] = process
         self.network.adopt(process.pid, f"traffic {name} on {host}")
+        return process
 
 
 class Changes:

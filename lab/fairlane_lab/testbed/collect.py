@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -21,6 +21,7 @@ from fairlane_lab.recording import (
     counters_of,
     make_result,
     make_transfer,
+    program_transfer,
     read_lines,
 )
 from fairlane_lab.run_result import AFTER_SPIKE_S, RunError, RunResult, Transfer
@@ -28,6 +29,7 @@ from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, tcp_of
 from fairlane_lab.testbed.bed import Bed, Running
 from fairlane_lab.testbed.plan import Sender
 from fairlane_lab.testbed.port_watch import Watched
+from fairlane_lab.testbed.programs import Program
 
 LATE_S = 0.1
 """A sender that starts this much after its time has not made the run that was asked for."""
@@ -63,7 +65,10 @@ def collect(bed: Bed, running: Running, watched: Watched, changes: Sequence[tupl
         bed.network.topology,
         scenario.warmup_s,
         end_s,
-        [each for sender in running.plan.senders for each in _flows(running, sender, written, received, watched)],
+        [
+            *(each for sender in running.plan.senders for each in _flows(running, sender, written, received, watched)),
+            *(_program(running, each) for each in running.programs),
+        ],
         [_port(key, spec, watched, changes, zero_s) for key, spec in bed.ports.items()],
         None if spike is None else (*spike, min(spike[1] + AFTER_SPIKE_S, end_s)),
         rate_step_s=SERIES_STEP_S,
@@ -77,12 +82,17 @@ def collect(bed: Bed, running: Running, watched: Watched, changes: Sequence[tupl
         recording,
         bed.part,
         transfers=[
-            each for sender in running.plan.senders for each in _transfers(sender, written[sender.name], zero_s)
+            *(each for sender in running.plan.senders for each in _transfers(sender, written[sender.name], zero_s)),
+            *(
+                program_transfer(each.name, each.flow, ran[0] - zero_s, ran[1] - zero_s, round(each.points[-1][1]))
+                for each in running.programs
+                if (ran := each.ran_s) is not None
+            ),
         ],
         events=[event for event in events if event["t_s"] <= scenario.duration_s],
         virtual_s=scenario.duration_s,
     )
-    _check_utilisation(result, scenario.tcp.mss_bytes)
+    _check_utilisation(result, scenario.tcp.mss_bytes, running.plan.commands)
     return result
 
 
@@ -206,6 +216,12 @@ def _flows(
         )
 
 
+def _program(running: Running, program: Program) -> FlowRecord:
+    """A program's flow: what its connections' sender has seen acknowledged."""
+    acked, flow = program.received(running.zero_s), program.flow
+    return FlowRecord(program.name, flow, flow.variant, acked, acked, tcp_of(running.scenario, flow).mss_bytes)
+
+
 def _sampled(rows: Sequence[Record], name: str, scale: float = 1.0) -> Samples:
     """What was sampled of a name, where it was."""
     return Samples.of([(row["t_s"], row[name] * scale) for row in rows if row.get(name) is not None])
@@ -268,12 +284,17 @@ def _port(
     )
 
 
-def _check_utilisation(result: RunResult, mss_bytes: int) -> None:
+def _check_utilisation(result: RunResult, mss_bytes: int, commands: Container[str]) -> None:
+    """`commands`: flows of programs, which need not cross the bottleneck."""
     for port in result.ports:
         if port.utilisation > UTILISATION_MAX:
             where = f"port {port.port} of {port.switch}"
             raise VoidError(f"utilisation {port.utilisation:.3f} of {where} is above 1: the run is void")
     if len(result.ports) == 1 and result.ports[0].rate_bps:
-        on_line_bps = sum(flow.goodput_bps for flow in result.flows) * (mss_bytes + FRAME_OVERHEAD_BYTES) / mss_bytes
+        on_line_bps = (
+            sum(each.goodput_bps for each in result.flows if each.flow not in commands)
+            * (mss_bytes + FRAME_OVERHEAD_BYTES)
+            / mss_bytes
+        )
         if (share := on_line_bps / result.ports[0].rate_bps) > UTILISATION_MAX:
             raise VoidError(f"the flows' goodputs would fill {share:.3f} of the link: the run is void")

@@ -31,7 +31,7 @@ from fairlane_lab.wishes import wishes
 
 SPLIT_LEAST_S = 40.0
 """A second network for scenarios that take less in all is not worth its start."""
-_OF_CHANCE = ("loss", "ber", "jitter_us", "jitter_ms", "ge_enter", "preset")
+_OF_CHANCE = ("loss", "ber", "jitter_us", "jitter_ms", "ge_enter", "ge_good_us", "ge_good_ms", "duplicate", "preset")
 """Settings of a link, or of its change, that draw from its seed."""
 
 
@@ -77,8 +77,11 @@ def groups_of(scenarios: Sequence[Scenario], on_error: Callable[[Scenario, RunEr
 def _group_of(scenario: Scenario) -> Group:
     """An empty group for a scenario that can be run."""
     topology = checked_topology(scenario)
-    for sender in make_plan(scenario, dict.fromkeys(topology.hosts, "0.0.0.0"), Path()).senders:
+    plan = make_plan(scenario, dict.fromkeys(topology.hosts, "0.0.0.0"), Path())
+    for sender in plan.senders:
         sender.command(scenario, 0)
+    for name in plan.commands:
+        plan.words(name)
     wishes(scenario)
     ways = [way for link in topology.links for way in (link.a_to_b, link.b_to_a)]
     drawing = [

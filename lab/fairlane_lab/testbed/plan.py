@@ -13,9 +13,10 @@ from typing import Any, cast
 from fairlane_hosts.variants import find_variant
 
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario, names_of, tcp_of
+from fairlane_lab.scenario import UDP_KINDS, Flow, Place, Scenario, command_words, names_of, tcp_of
 
 FIRST_SINK_PORT = 5001
+FIRST_COMMAND_PORT = 6001
 COMMANDS = {"greedy": "send", "bytes": "transfer", "on_off": "onoff", "cbr_udp": "udp"}
 """Kind of an application → the command of `fairlane-traffic`, where that has another name."""
 OPTIONS = {"on_mean_s": "on-s", "off_mean_s": "off-s", "payload_bytes": "payload"}
@@ -85,8 +86,6 @@ class Sender:
     def command(self, scenario: Scenario, zero_ns: int) -> list[str]:
         """Arguments of `fairlane-traffic` for a run whose zero is `zero_ns` of CLOCK_MONOTONIC. Raises RunError."""
         flow, app, tcp = self.flow, self.flow.app, tcp_of(scenario, self.flow)
-        if app.kind == "command":
-            raise RunError(f"flow {flow.name}: Mininet has no application {app.kind!r}")
         if tcp.ipv6:
             raise RunError(
                 f"flow {flow.name}: tcp.ipv6: runs in Mininet are over IPv4; allowed: --runtime sim or kernel"
@@ -118,6 +117,10 @@ class Plan:
 
     scenario: Scenario
     senders: tuple[Sender, ...]
+    places: Mapping[str, Place]
+    """Where connections go, by name."""
+    commands: Mapping[str, Flow]
+    """Those that are programs of the user's, by name."""
 
     @cached_property
     def sinks(self) -> tuple[Sink, ...]:
@@ -127,7 +130,11 @@ class Plan:
     @property
     def processes(self) -> int:
         """How many processes start at once."""
-        return len(self.sinks) + len(self.senders)
+        return len(self.sinks) + len(self.senders) + 2 * len(self.commands)
+
+    def words(self, name: str) -> dict[str, list[str]]:
+        """The programs of a `command` application, by role. Raises RunError."""
+        return command_words(name, self.commands[name], self.scenario, self.places)
 
     def weights(self) -> list[dict[str, Any]]:
         """Rules for flows that do not weigh 1, by their sinks."""
@@ -144,13 +151,24 @@ def make_plan(scenario: Scenario, addresses: Mapping[str, str], folder: Path) ->
     """The processes for a scenario; `addresses` are the hosts'."""
     sinks: dict[Sink, Sink] = {}
     senders: list[Sender] = []
+    places: dict[str, Place] = {}
+    commands: dict[str, Flow] = {}
     for flow in scenario.flows:
+        ends = addresses[flow.sender], addresses[flow.receiver]
+        if flow.app.kind == "command":
+            if flow.window_packets or tcp_of(scenario, flow).ipv6:
+                raise RunError(f"flow {flow.name}: window_packets and tcp.ipv6 of a command need --runtime kernel")
+            for name in names_of(flow):
+                places[name] = Place(*ends, FIRST_COMMAND_PORT + len(commands))
+                commands[name] = replace(flow, connections=1)
+            continue
         tcp, is_udp = tcp_of(scenario, flow), flow.app.kind in UDP_KINDS
         sizes = tcp.receive_window_bytes, tcp.mss_bytes
         wanted = Sink(flow.receiver, is_udp, flow.weight, *sizes, tcp.read_interval_s, folder)
         sink = sinks.setdefault(wanted, replace(wanted, port=FIRST_SINK_PORT + len(sinks)))
         senders.append(Sender(flow, sink, addresses[flow.receiver]))
-    return Plan(scenario, tuple(senders))
+        places |= dict.fromkeys(names_of(flow), Place(*ends, sink.port))
+    return Plan(scenario, tuple(senders), places, commands)
 
 
 def _options(given: Mapping[str, Any]) -> list[str]:
