@@ -12,7 +12,7 @@ use crate::region::{Member, Post, Region};
 use crate::series::Sampler;
 use crate::simulation::{Changes, LinkEnds, Simulation};
 use apps::AppState;
-use device::{Device, DeviceConfig, QueueLimits};
+use device::{Device, DeviceConfig, QueueLimits, Rate};
 use fabric::{Actor, Fabric, Outlet, Passage, Sink, Switch};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
@@ -177,6 +177,7 @@ fn add_switches(
         let mut device = Device::new(DeviceConfig {
             cpu_port: switch.cpu_port,
             seed: derived_seed(config.seed, &format!("switch/{}", switch.name)),
+            run_seed: config.seed,
             buffer: buffer(switch),
             ..DeviceConfig::default()
         });
@@ -226,9 +227,12 @@ fn read_program(config: &Config, name: &str) -> Result<Vec<u8>, ConfigError> {
 
 fn add_ports(device: &mut Device, switch: &SwitchConfig) -> Result<(), String> {
     switch.ports.iter().try_for_each(|port| {
-        device
-            .add_port(port.port, port.to_device())
-            .map_err(|error| error.message)
+        let added = device.add_port(port.port, port.to_device());
+        let rated = added.and_then(|()| match &port.options.rate_bps {
+            Some(Rate::Follows(_)) => device.change_port(0, port.port, &port.options),
+            _ => Ok(()),
+        });
+        rated.map_err(|error| error.message)
     })
 }
 

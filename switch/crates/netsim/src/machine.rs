@@ -56,7 +56,7 @@ pub(crate) fn lines(config: &Config) -> Vec<Line> {
         Some(Line {
             switch: switch.name.clone(),
             port: port.port,
-            rate_bps: port.options.rate_bps.map_or(0, Rate::bps),
+            rate_bps: port.options.rate_bps.as_ref().map_or(0, Rate::bps),
             qdisc: port.qdisc.clone()?,
         })
     };

@@ -326,7 +326,7 @@ impl Config {
                 check_port(here, switch, change.port, nodes)?;
                 let port = change.port.unwrap_or_default();
                 let options = PortChange {
-                    rate_bps: change.rate_bps,
+                    rate_bps: change.rate_bps.clone(),
                     queue_packets: change.queue_packets,
                     ..PortChange::default()
                 };
