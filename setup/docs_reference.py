@@ -108,12 +108,7 @@ def _properties(schema: dict[str, Any]) -> Iterator[str]:
 def links() -> Iterator[str]:
     """Every setting of one direction of a link."""
     yield "# Settings of a link\n\nThe settings of one direction, made from the code ([what they do](../links.md)). Topology files write `delay` and `jitter` with their units.\n"
-    schema = link_model.schema()
-    yield from _properties(schema)
-    yield "## Functions of time\n\nThe forms of a `series`. Delays and jitters in it are in ms, rates in bit/s.\n"
-    for form in schema["$defs"]["series"]["oneOf"]:
-        yield f"### {form['required'][0]}\n\n{cell(form['description'])}\n"
-        yield from _properties(form)
+    yield from _properties(link_model.schema())
 
 
 def metrics() -> Iterator[str]:

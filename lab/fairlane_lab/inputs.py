@@ -25,7 +25,7 @@ from fairlane_hosts.build import ROOT as HOSTS
 from fairlane_hosts.build import SIMULATED_SENDER
 from fairlane_hosts.variants import VARIANTS
 from fairlane_switch.link_series import FILE_KEYS
-from fairlane_topology.links import NO_TRACE, TOPOLOGIES
+from fairlane_topology.links import TOPOLOGIES
 
 from fairlane_lab.definition.loading import Definition
 from fairlane_lab.paths import REPOSITORY, digest_files
@@ -100,8 +100,7 @@ def _own_inputs(scenario: Scenario) -> list[Input]:
             found.append(Input("sender", name, _there([folder / "sender.py", *sorted(folder.glob("*.h"))])))
     changed = (change.model_dump(mode="json") for change in scenario.changes)
     for trace in dict.fromkeys([*_traces(scenario.topology), *_traces(list(changed))]):
-        if trace != NO_TRACE:
-            found.append(Input("trace", trace, _there([Path(trace)])))
+        found.append(Input("trace", trace, _there([Path(trace)])))
     commands = [command for flow in scenario.flows for command in (flow.app.command, flow.app.receiver_command)]
     for word in dict.fromkeys(command[0] for command in commands if command):
         program = shutil.which(word)
@@ -184,7 +183,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _traces(document: Any) -> Iterator[str]:
-    """Every `trace` in a topology document."""
+    """Every file that a series in a document names."""
     if isinstance(document, Mapping):
         for key, value in document.items():  # pyright: ignore[reportUnknownVariableType]
             if key in FILE_KEYS and isinstance(value, str):

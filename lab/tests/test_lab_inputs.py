@@ -35,7 +35,7 @@ runtimes = ["sim"]
 program = "own/"
 senders = ["SENDER/"]
 topology.base = "line.json"
-topology.links."h1-s1" = { rate_bps = 0, trace = "cell.trace" }
+topology.links."h1-s1" = { rate_bps = { trace = "cell.trace" } }
 sweep.limit = [5, 40]
 run.duration_s = 4
 run.warmup_s = 1

@@ -105,6 +105,19 @@ def test_where_errors_fall_is_a_setting_of_the_link_and_of_a_change() -> None:
         first(links='links."s1-s2" = { errors_in = "header" }')
 
 
+def test_functions_of_time_reach_port_and_wire_and_are_scaled_by_what_is_drawn() -> None:
+    rate, delay = {"uniform": [1e6, 2e6], "every_s": 5}, {"choice": [5, 9], "every_s": 5}
+    links = 'links."s1-s2" = { rate_bps = { uniform = [1e6, 2e6], every_s = 5 }, delay_ms = { choice = [5, 9], every_s = 5 } }'
+    run = first(links=links)
+    document = resolve(run, PERIOD_NS).document()
+    assert [port["rate_bps"] for switch in document["switches"] for port in switch["ports"]].count(rate) == 2
+    assert link_of(run)["a_to_b"]["delay_ns"] == link_of(run)["b_to_a"]["delay_ns"] == delay
+    text = FILE.replace('base = "single"\n', f'base = "single"\n{links}\n').replace("draws.fixed", "draws.rtt = 0.05 #")
+    drawn = link_of(expand(load_text(text, "small.toml", "small"))[0])["a_to_b"]["delay_ns"]
+    assert 0.95 <= drawn.pop("scale") <= 1.05
+    assert drawn == delay
+
+
 def test_a_presets_own_changes_are_played_until_the_end() -> None:
     run = first(links='links."s1-s2" = { preset = "leo" }')
     changes = changes_of(run)
@@ -174,7 +187,7 @@ def test_a_topologys_own_changes_run_in_both_runners() -> None:
         ("", 'links."s1-s2" = { preset = "sat" }', "topology.links.s1-s2.preset: there is no preset 'sat'; there are geo, leo"),
         ("", 'links."s1-s2" = { ge_exit = 1 }', "topology.links.s1-s2.ge_exit: there is no key 'ge_exit'"),
         ("", 'links."s1-s2" = { jitter_ms = 9 }', "/links/1/jitter: 9000 µs exceed the delay; allowed: 0 to 5000 µs"),
-        ("", 'links."s1-s2" = { trace = "no.trace" }', "there is no file 'no.trace'; a relative name is beside the experiment or below mininet/topologies"),
+        ("", 'links."s1-s2" = { rate_bps = { trace = "no.trace" } }', "links.s1-s2.rate_bps: trace: no.trace: cannot be read: No such file"),
         ('[[changes]]\nat_s = 8\nlink = "s1-s2"\njitter_ms = 9\n', "", "changes[0].jitter: 9000 µs exceed the delay; allowed: 0 to 5000 µs"),
         ('[[changes]]\nat_s = 8\nlink = "s1-s2"\nge_leave = 0\n', "", "changes[0].ge_leave: got 0; input should be greater than or equal to 0.000001"),
         ('[[changes]]\nat_s = 8\nlink = "s1-s2"\nloss = 0\nspike_blocks = "line"\n', "", "spike_blocks says what a spike blocks; spike_s is missing"),
@@ -233,7 +246,7 @@ def test_a_trace_is_the_bottleneck_that_it_says(tmp_path: Path) -> None:
     trace = tmp_path / "1mbit.trace"
     trace.write_text("12\n")
     document = json.loads(json.dumps(DUMBBELL))
-    document["links"][2]["a_to_b"] = {"trace": str(trace), "queue_packets": 20}
+    document["links"][2]["a_to_b"] = {"rate": {"trace": str(trace)}, "queue_packets": 20}
     done = run(scenario(RENO, topology=document))
     # 1 Mbit/s of packets of 1,000 bytes, 960 of which are the application's.
     assert goodput_bps(done) == pytest.approx(960_000, rel=0.03)

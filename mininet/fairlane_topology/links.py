@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from fairlane_controller.documents import is_file
 from fairlane_controller.errors import FairlaneError, short
 from fairlane_controller.state.run_state import LinkEnd as LinkEnd
 from fairlane_controller.units import parse_rate, parse_time
@@ -21,10 +20,8 @@ from fairlane_switch.link_presets import PRESETS
 from fairlane_switch.link_series import FILE_KEYS, Series, Varying
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-NO_TRACE = "none"
-"""In a change: removes the trace."""
 TOPOLOGIES = Path(__file__).parents[1] / "topologies"
-"""The folder of topology files; also of traces with relative names, when no topology file says another."""
+"""The folder of topology files."""
 CPU_PORT = 510
 _ENDPOINT = re.compile(r"^(h[0-9]{1,4}|s[0-9]{1,4}(?=-p))(?:-p([0-9]{1,3}))?$")
 
@@ -90,7 +87,7 @@ class Direction(LinkOptions):
         """True when a bare veth pair does the same."""
         times = self.delay_us, self.jitter_us, self.ge_good_us, self.ge_bad_us, self.dama_frame_us
         chances = self.loss, self.ber, self.ge_enter, self.duplicate
-        return not (any(times) or any(chances) or self.rate_bps or self.trace)
+        return not (any(times) or any(chances) or self.rate_bps)
 
     def problem(self) -> tuple[str, str] | None:
         """A key and what is wrong with it beside the others; None when all fit together."""
@@ -99,10 +96,6 @@ class Direction(LinkOptions):
                 f"{float(us):g}" if isinstance(us, Series) else us for us in (self.jitter_us, self.delay_us)
             )
             return "jitter", f"{jitter_us} µs exceed the delay; allowed: 0 to {delay_us} µs"
-        if self.trace and self.rate_bps:
-            return "trace", f"{self.trace} beside a rate of {self.rate_bps} bit/s; allowed: one of them"
-        if self.trace and not is_file(self.trace):
-            return "trace", f"there is no file {short(self.trace)}"
         return None
 
 
@@ -214,8 +207,6 @@ class LinkChange(LinkSettings):
             value = getattr(self, name)
             if value is not None:
                 changed[name.replace("_ms", "_us")] = _in_us(value) if name.endswith("_ms") else value
-        if self.trace == NO_TRACE:
-            changed["trace"] = None
         changed.pop("rate_bps", None)
         rate_bps = preset.rate_bps if preset and self.rate_bps is None else self.rate_bps
         spike_us, outage_us = (self.spike_s or 0) * 1e6, (self.outage_s or 0) * 1e6
@@ -226,17 +217,15 @@ def _in_us(ms: float) -> float:
     return Series(ms * 1000, ms.form) if isinstance(ms, Series) else round(ms * 1000)
 
 
-def with_trace_paths(document: Any, folder: Path) -> Any:
-    """A topology document whose traces and other files of links with relative names are below `folder`."""
+def with_file_paths(document: Any, folder: Path) -> Any:
+    """A topology document whose files of series with relative names are below `folder`."""
     if isinstance(document, list):
-        return [with_trace_paths(entry, folder) for entry in cast("list[Any]", document)]
+        return [with_file_paths(entry, folder) for entry in cast("list[Any]", document)]
     if not isinstance(document, dict):
         return document
     entries = cast("dict[str, Any]", document).items()
     return {
-        key: str(folder / value)
-        if key in FILE_KEYS and isinstance(value, str) and value != NO_TRACE
-        else with_trace_paths(value, folder)
+        key: str(folder / value) if key in FILE_KEYS and isinstance(value, str) else with_file_paths(value, folder)
         for key, value in entries
     }
 

@@ -27,13 +27,14 @@ from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import PipelineFiles
 from fairlane_switch.interfaces import receive_on, run
 from fairlane_switch.link_control import WAYS
+from fairlane_switch.link_series import form_of
 from fairlane_switch.process import Service, find_binary, stop_all
 from fairlane_switch.wire import WireClient
 
 from fairlane_topology import state
 from fairlane_topology.emulation import FairlaneMininet
 from fairlane_topology.interfaces import FairlaneLink, HostInterface, in_namespace
-from fairlane_topology.links import NO_TRACE, Link
+from fairlane_topology.links import Link
 from fairlane_topology.nodes import SWITCH_CLASSES, FairlaneHost, P4Switch
 from fairlane_topology.nodes import NetworkOptions as NetworkOptions
 from fairlane_topology.processes import Supervisor
@@ -66,9 +67,11 @@ class Network:
         self.mininet: Any = FairlaneMininet()
         self.hosts: dict[str, FairlaneHost] = {}
         self.switches: dict[str, P4Switch] = {}
-        # Traces of changes are read before anything is carried.
-        traces = sorted({change.trace for change in topology.changes if change.trace not in (None, NO_TRACE)})
-        self._process: dict[str, Any] = {"switches": [], "links": [], "traces": traces}
+        # Files of changes are read before anything is carried.
+        changes = [
+            {name: form_of(value) for name, value in change.change.settings.items()} for change in topology.changes
+        ]
+        self._process: dict[str, Any] = {"switches": [], "links": [], "changes": changes}
         """Configuration of the process that has the links."""
         self._process_file, self._ready = self.folder / "network.json", self.folder / "network.ready"
         self._down: set[str] = set()
@@ -362,11 +365,13 @@ class Network:
         }
 
     def _port_state(self, switch: str, port: int) -> dict[str, Any]:
-        end = LinkEnd(switch, port)
+        end, spec = LinkEnd(switch, port), self.topology.ports[switch][port]
+        rate = {} if spec.rate_bps is None else {"rate_bps": round(spec.rate_bps)}
         return {
             "port": port,
             "interface": self._interface(end),
             "mtu": next(link.mtu for link in self.topology.links if end in (link.a, link.b)),
-            **self.topology.ports[switch][port].model_dump(exclude={"settings"}, exclude_none=True),
+            **spec.model_dump(exclude={"settings", "rate_bps"}, exclude_none=True),
+            **rate,
             **self.topology.settings(switch, port),
         }

@@ -22,7 +22,6 @@ from fairlane_controller.switch.security import TlsFiles
 from fairlane_switch import bmv2
 from fairlane_switch.interfaces import disable_offloads, quiet
 from fairlane_switch.link_series import Series
-from fairlane_switch.port_control import set_port
 from fairlane_switch.process import Service, accepts, find_binary
 from fairlane_switch.switch import PortOptions, SwitchOptions
 from mininet.log import output, warn
@@ -244,12 +243,6 @@ class EmbeddedSwitch(P4Switch):
             tls=self.options.tls_folder,
         ).arguments()
 
-    def shape(self) -> None:
-        """Rates that are functions of time, which begin now."""
-        for port, spec in self.specs.items():
-            if isinstance(spec.rate_bps, Series):
-                set_port(self.control, port, rate_bps=spec.rate_bps)
-
 
 class SimpleSwitchGrpc(P4Switch):
     """BMv2's `simple_switch_grpc`. Its queues are limited in packets per second, over Thrift: see `shape`."""
@@ -288,7 +281,7 @@ class SimpleSwitchGrpc(P4Switch):
 def port_options(number: int, interface: str, spec: PortSpec) -> PortOptions:
     """What the embedded switch is started with for a port."""
     queues = spec.model_dump(include={"queue_packets", *SCHEDULING})
-    return PortOptions(number, interface, rate_bps=round(spec.rate_bps or 0), **queues)
+    return PortOptions(number, interface, rate_bps=spec.rate_bps or 0, **queues)
 
 
 def not_on_bmv2(spec: PortSpec) -> list[str]:

@@ -26,7 +26,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from fairlane_topology.changes import change_problems
 from fairlane_topology.links import CPU_PORT as CPU_PORT
 from fairlane_topology.links import Link as Link
-from fairlane_topology.links import LinkChange, Mtu, Rate, Strict, with_trace_paths
+from fairlane_topology.links import LinkChange, Mtu, Rate, Strict, with_file_paths
 from fairlane_topology.links import LinkEnd as LinkEnd
 from fairlane_topology.qdisc import parse_qdisc
 
@@ -225,8 +225,8 @@ def load(path: Path) -> Topology:
 
 
 def read(path: Path) -> Any:
-    """The document of a topology file, the names of traces made absolute. Raises TopologyError when it is no JSON."""
-    return with_trace_paths(read_document(path, "topology"), path.resolve().parent)
+    """The document of a topology file, the names of series' files made absolute. Raises TopologyError when it is no JSON."""
+    return with_file_paths(read_document(path, "topology"), path.resolve().parent)
 
 
 def read_document(path: Path, what: str) -> Any:

@@ -14,7 +14,7 @@ from fairlane_controller.errors import ErrorCode
 from fairlane_switch.control import ControlError
 from fairlane_switch.link_control import Effects, effects
 from fairlane_switch.link_presets import PRESETS
-from fairlane_switch.link_series import Series
+from fairlane_switch.link_series import Series, form_of
 from fairlane_switch.wire import LinkOptions
 from fairlane_topology import changes as fl_changes
 from fairlane_topology import topology as fl_topology
@@ -93,10 +93,10 @@ def test_a_schedule_ends_where_it_shall_and_keeps_the_order_of_the_file() -> Non
 
 def test_effects_are_the_ports_rates_and_the_wires_settings() -> None:
     links = fl_topology.check(document({"delay": "1ms"})).links
-    change = LinkChange(at_s=0, link="s1-s2", rate_bps=500_000, delay_ms=60, ge_enter=0.01, trace="none")
+    change = LinkChange(at_s=0, link="s1-s2", rate_bps=500_000, delay_ms=60, ge_enter=0.01)
     done = effects(change.change, links[1])
     assert (list(map(str, done.ports)), change.change.rate_bps) == (["s1-p2", "s2-p1"], 500_000)
-    assert done.wire == [("both", {"delay_us": 60_000, "ge_enter": 0.01, "trace": None})]
+    assert done.wire == [("both", {"delay_us": 60_000, "ge_enter": 0.01})]
     one_way = LinkChange(at_s=0, link="s1-s2", direction="b_to_a", rate_bps=500_000)
     one = effects(one_way.change, links[1])
     assert (one.wire, list(map(str, one.ports)), one.needs_wire) == ([], ["s2-p1"], False)
@@ -155,20 +155,19 @@ def test_traces_are_found_beside_the_file(tmp_path: Path) -> None:
     path.write_text(
         json.dumps(
             document(
-                {"b_to_a": {"trace": "up.trace"}},
-                [
-                    {"at_s": 5, "link": "s1-s2", "direction": "b_to_a", "trace": "none"},
-                    {"at_s": 6, "link": "s1-s2", "direction": "b_to_a", "trace": "up.trace"},
-                ],
+                {"b_to_a": {"rate": {"trace": "up.trace"}}},
+                [{"at_s": 6, "link": "s1-s2", "direction": "b_to_a", "rate_bps": {"trace": "up.trace"}}],
             )
         )
     )
     topology = fl_topology.load(path)
-    assert topology.links[1].b_to_a.trace == str(tmp_path / "up.trace")
-    assert topology.links[1].a_to_b.trace is None
-    assert [change.trace for change in topology.changes] == ["none", str(tmp_path / "up.trace")]
+    rates = topology.links[1].b_to_a.rate_bps, topology.changes[0].rate_bps
+    assert [form_of(rate) for rate in rates] == [{"trace": str(tmp_path / "up.trace")}] * 2
+    assert (rates[0], topology.links[1].a_to_b.rate_bps) == (12_000_000, 0)
     (tmp_path / "up.trace").unlink()
-    with pytest.raises(fl_topology.TopologyError, match=r"/links/1/b_to_a/trace: there is no file .*up\.trace"):
+    with pytest.raises(
+        fl_topology.TopologyError, match=r"/links/1/b_to_a/rate: .*up\.trace: cannot be read: No such file"
+    ):
         fl_topology.load(path)
 
 
@@ -180,8 +179,9 @@ def test_traces_are_found_beside_the_file(tmp_path: Path) -> None:
         ({"delay": "1ms", "b_to_a": {"jitter": "2ms"}}, [], r"/links/1/b_to_a/jitter: 2000 µs exceed the delay"),
         ({"ge_enter": 0.1, "ge_leave": 0}, [], r"/links/1/ge_leave: .*greater than or equal to 0\.000001"),
         ({"ge_exit": 0.1}, [], r"/links/1/ge_exit: .*allowed keys: a, a_to_b, .*ge_ber, ge_enter, ge_good, ge_leave, ge_loss"),
-        ({"trace": "t" * 5000}, [], r"/links/1/trace: there is no file t+…t+$"),
-        ({"rate": "1Mbit", "trace": "x"}, [], r"/links/1/trace: x beside a rate of 1000000 bit/s; allowed: one of them"),
+        ({"rate": {"trace": "t" * 5000}}, [], r"/links/1/rate: trace: t+…"),
+        ({"delay": {"uniform": [5, 100]}}, [], r"/links/1/delay: uniform: every_s is missing"),
+        ({}, [{"at_s": 1, "link": "s1-s2", "loss": {"choice": [2], "every_s": 1}}], r"/changes/0/loss: choice: 2 is out of range; allowed: 0 to 1"),
         ({}, [{"at_s": 1, "link": "s1-s9", "loss": 0}], r"/changes/0/link: there is no link 's1-s9'; there are h1-s1, s1-s2, s2-h2"),
         ({}, [{"at_s": 1, "link": "s1-s2"}], r"/changes/0: .*changes nothing; give one of preset, delay_ms, .*outage_s"),
         ({}, [{"at_s": 1, "link": "s1-s2", "delay": "5ms"}], r"/changes/0/delay: .*allowed keys: at_s, ber, dama_cra_bps, dama_delay_ms, dama_frame_ms, delay_ms, direction"),
@@ -191,7 +191,7 @@ def test_traces_are_found_beside_the_file(tmp_path: Path) -> None:
         (
             {"b_to_a": {"rate": "1Mbit"}},
             [{"at_s": 1, "link": "s1-s2", "spike_s": 1, "spike_blocks": "line"}],
-            r"/changes/0/spike_blocks: the queue before the wire's own rate or trace \(b_to_a\) would go on; allowed: delivery",
+            r"/changes/0/spike_blocks: the queue before the wire's own rate \(b_to_a\) would go on; allowed: delivery",
         ),
         # In the order of time, not of the file: at 2 s the jitter no longer fits.
         (

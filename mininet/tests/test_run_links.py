@@ -96,7 +96,7 @@ def test_changes_of_the_file_are_played_from_the_moment_the_topology_is_up(tmp_p
     changes = [
         {"at_s": 0, "link": "s1-s2", "delay_ms": 40, "rate_bps": "500kbit", "ge_enter": 0.0, "ge_leave": 0.5},
         {"at_s": 0.2, "every_s": 0.4, "link": "s1-s2", "direction": "b_to_a", "jitter_ms": 1},
-        {"at_s": 0.3, "link": "s2-h2", "direction": "a_to_b", "trace": "12mbit.trace"},
+        {"at_s": 0.3, "link": "s2-h2", "direction": "a_to_b", "rate_bps": {"trace": "12mbit.trace"}},
     ]
     (tmp_path / "12mbit.trace").write_text("1\n")
     said = run(
@@ -113,9 +113,46 @@ def test_changes_of_the_file_are_played_from_the_moment_the_topology_is_up(tmp_p
     assert middle["a_to_b"]["settings"]["ge_leave"] == 0.5
     assert (middle["a_to_b"]["settings"]["jitter_us"], middle["b_to_a"]["settings"]["jitter_us"]) == (0, 1_000)
     assert (middle["a_to_b"]["port_rate_bps"], middle["b_to_a"]["port_rate_bps"]) == (500_000, 500_000)
-    assert links[2]["a_to_b"]["settings"]["trace"] == str(tmp_path / "12mbit.trace")
-    assert links[2]["b_to_a"]["settings"]["trace"] is None
-    assert state_rates(tmp_path, "seen") == {("s1", 1): 0, ("s1", 2): 500_000, ("s2", 1): 500_000, ("s2", 2): 0}
+    assert links[2]["a_to_b"]["port_rate_bps"] == 12_000_000
+    assert state_rates(tmp_path, "seen") == {
+        ("s1", 1): 0,
+        ("s1", 2): 500_000,
+        ("s2", 1): 500_000,
+        ("s2", 2): 12_000_000,
+    }
+
+
+@needs_root
+@void_when_stalled
+def test_a_drawn_delay_and_a_trace_as_the_rate_of_a_port(tmp_path: Path) -> None:
+    state = os.environ["FAIRLANE_STATE_DIR"]
+    fairlane = f"sh FAIRLANE_STATE_DIR={state} {Path(sys.executable).with_name('fairlane')} link"
+    (tmp_path / "cell.trace").write_text("20\n")
+    burst = "h1 ping -c 10 -i 0.002 -s 1400 -W 5 10.0.2.2"
+    lines = [
+        "h1 ping -c 20 -i 0.2 -W 3 10.0.2.2",
+        burst,
+        f"{fairlane} list --json",
+        f"{fairlane} set s1-s2 --delay '{{\"uniform\": [5, 100]}}'",
+        f"{fairlane} set s1-s2 --delay 5ms --rate '{{\"steps\": [[0, 400e3]]}}'",
+        burst,
+        f"{fairlane} show s1-s2",
+    ]
+    link = {"bandwidth": {"trace": "cell.trace"}, "delay": {"uniform": [20, 40], "every_s": 1}}
+    said = run(tmp_path, document(link, []), lines)
+    trips, (links,) = round_trips_ms(said), shown(said)
+    assert len(trips) == 3, said
+    # Four draws or five; the request and its answer meet one delay, and wait for the trace, each at most 20 ms.
+    assert 40 <= trips[0][0] < trips[0][1] - 4 < 130, said
+    # Packets that come each 10 ms leave each 20 ms, then each 29 ms, until Qthresh refuses one.
+    assert 95 < trips[1][1] < 400, said
+    assert 110 < trips[2][1] < 400, said
+    now = [links[1][way]["present"]["delay_us"] for way in ("a_to_b", "b_to_a")]
+    assert now[0] == now[1]
+    assert 20_000 <= now[0] <= 40_000
+    assert links[1]["a_to_b"]["port_rate_bps"] == 600_000
+    assert "delay: uniform: every_s is missing" in said
+    assert '{"steps": [[0, 400000.0]]} (mean 400 kbit/s)' in said
 
 
 @needs_root

@@ -87,7 +87,6 @@ def _row(way: dict[str, Any]) -> dict[str, str]:
         delay += f" ± {_shown(options.jitter_us, format_us, now.get('jitter_us'))}"
         delay += " normal" if options.jitter_distribution == "normal" else ""
     rate = _shown(options.rate_bps, format_rate, now.get("rate_bps")) if options.rate_bps else "any"
-    rate = Path(options.trace).name if options.trace else rate
     bursts = "-"
     if options.ge_enter:
         what = f"{options.ge_loss:.3g} lost" + (f", BER {options.ge_ber:.3g}" if options.ge_ber else "")
@@ -167,7 +166,7 @@ def _set_options() -> Iterator[inspect.Parameter]:
             doc += f" {one['minimum']:g} to {one['maximum']:g}; 1% is 0.01."
             yield option(name, float, flag, help=doc, metavar="SHARE", parser=parser(partial(parse_share, what=name)))
         else:
-            yield option(name, str, flag, help=doc, metavar="|".join(one.get("enum", ["FILE", "none"])))
+            yield option(name, str, flag, help=doc, metavar="|".join(one["enum"]))
 
 
 def _or_series(name: str, parse: Callable[[str], float], text: str) -> float:
@@ -233,8 +232,6 @@ def set_link(
         changes = {"rate_bps": PRESETS[preset].rate_bps, **changes}
     elif not changes:
         raise bad_input("nothing to set; give an option such as --delay (--help lists them)")
-    if changes.get("trace"):
-        changes["trace"] = None if changes["trace"] == "none" else str(Path(changes["trace"]).resolve())
     rate_bps = changes.pop("rate_bps", None)
     kind = PRESETS[preset] if preset else None
     _change(state, name, Change(cast(Direction, direction), changes, kind, rate_bps), as_json)

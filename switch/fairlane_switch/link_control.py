@@ -120,9 +120,7 @@ def effects(change: Change, link: Ends) -> Effects:
 
 def spike_problem(way: Way, settings: Mapping[str, Any]) -> str | None:
     """Why a spike at a switch's port does not block the line of a direction; None where it does."""
-    if not (settings.get("rate_bps") or settings.get("trace")):
-        return None
-    return f"the queue before the wire's own rate or trace ({way}) would go on"
+    return f"the queue before the wire's own rate ({way}) would go on" if settings.get("rate_bps") else None
 
 
 def make_change(change: Change, link: Ends, wire: Path, ports: Ports) -> Effects:

@@ -55,8 +55,6 @@ class LinkOptions(BaseModel):
     """From a request, at the start of a frame and by volume (VBDC), to its grant."""
     dama_cra_bps: Annotated[int, Field(ge=0, le=400000000000)] = 0
     """Granted without a request (CRA)."""
-    trace: str | None = None
-    """File in Mahimahi's format that takes the place of the rate, which is 0 then: a time in ms a line, 1,500 bytes each."""
 
 
 class LinkSettings(BaseModel):
@@ -104,5 +102,3 @@ class LinkSettings(BaseModel):
     """From a request, at the start of a frame and by volume (VBDC), to its grant."""
     dama_cra_bps: Annotated[int, Field(ge=0, le=400000000000)] | None = None
     """Granted without a request (CRA)."""
-    trace: str | None = None
-    """File in Mahimahi's format that takes the place of the rate, which is 0 then: a time in ms a line, 1,500 bytes each."""

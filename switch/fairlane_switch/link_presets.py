@@ -59,6 +59,11 @@ def _leo_changes() -> tuple[Mapping[str, Any], ...]:
     )
 
 
+def _reconfigured(loss: float) -> dict[str, Any]:
+    """A loss with nothing that passes for 82.5 ms of each 15 s, when a series that is drawn every 15 s changes."""
+    return {"steps": [[0, 1], [0.0825, loss]], "repeat_s": 15, "phase": "random"}
+
+
 _UMTS = {"bandwidth": "2Mbit", "delay": "60ms", "jitter": "10ms", "jitter_distribution": "normal"}
 
 PRESETS: Mapping[str, Preset] = {
@@ -82,12 +87,12 @@ PRESETS: Mapping[str, Preset] = {
         ),
         Preset(
             "starlink",
-            "a low-orbit constellation, drawn: every 15 s 50 to 100 Mbit/s and 2.5 to 50 ms one way, more lost on the way up",
+            "a low-orbit constellation, drawn: every 15 s nothing for 82.5 ms, then another delay of 2.5 to 50 ms and rate of 50 to 100 Mbit/s to the user; 9.3 Mbit/s back",
             {
                 "bandwidth": {"uniform": [50e6, 100e6], "every_s": 15},
                 "delay": {"uniform": [2.5, 50], "every_s": 15},
-                "loss": 0.0001,
-                "b_to_a": {"loss": 0.002, "rate": {"uniform": [5e6, 20e6], "every_s": 15}},
+                "loss": _reconfigured(0.0001),
+                "b_to_a": {"loss": _reconfigured(0.002), "rate": 9_300_000},
             },
         ),
         Preset(
@@ -104,8 +109,16 @@ PRESETS: Mapping[str, Preset] = {
         ),
         Preset(
             "5g",
-            "5G in the mid-band, drawn: 100 to 250 Mbit/s, another rate each second, 15 ms one way",
-            {"bandwidth": {"uniform": [100e6, 250e6], "every_s": 1}, "delay": "15ms", "jitter": "3ms"},
+            "5G of an Irish operator, not moving, drawn: every 6 s one of ten rates up to 229 Mbit/s, 34 ms one way",
+            {
+                "bandwidth": {
+                    "choice": [2e3, 2.1e6, 11.3e6, 17.5e6, 22.6e6, 39.4e6, 62.9e6, 99.2e6, 176.2e6, 228.8e6],
+                    "every_s": 6,
+                },
+                "delay": "34.5ms",
+                "jitter": "1ms",
+                "jitter_distribution": "normal",
+            },
         ),
         Preset("3g", "UMTS, indoors: 2 Mbit/s, 60 ms one way, jitter of retransmissions below IP", _UMTS),
         Preset(

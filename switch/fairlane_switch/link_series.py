@@ -13,8 +13,8 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-FILE_KEYS = ("trace", "file", "attenuation", "modcod")
-"""Keys whose values are files."""
+FILE_KEYS = ("steps", "values", "trace", "attenuation", "modcod")
+"""Keys whose values are files where they are texts."""
 
 
 class Series(float):
@@ -42,7 +42,7 @@ class Series(float):
         return json.dumps(self.form)
 
 
-def given(value: Any) -> Any:
+def form_of(value: Any) -> Any:
     """A setting as it was given: the form of a series, any other value itself."""
     return value.form if isinstance(value, Series) else value
 
@@ -61,8 +61,51 @@ def read_series(setting: str, form: Mapping[str, Any], *folders: Path) -> Series
         if isinstance(name := form.get(key), str) and name:
             found = next((path for folder in folders if (path := folder / name).is_file()), Path(name))
             form = {**form, key: str(found)}
+    if "attenuation" in form:
+        form = _coded(form, is_loss=setting == "loss")
     scale = 1000 if setting.endswith("_ms") else 1
     return Series(number_of(setting.replace("_ms", "_us"), json.dumps(form)) / scale, form)
+
+
+_RAIN = {"attenuation", "modcod", "clear_sky_db", "symbol_rate", "loop_s"}
+
+
+def _coded(form: Mapping[str, Any], *, is_loss: bool) -> Mapping[str, Any]:
+    """Rain by OpenSAND's files as steps: the rate of the best coding (DVB-S2 ACM) for the attenuation of `loop_s` before; or its loss, which is 1
+    where that coding needs a better signal than there is.
+    """
+    if missing := _RAIN - {*form, "loop_s"}:
+        raise ValueError(f"attenuation: {', '.join(sorted(missing))} is missing")
+    clear_db, symbols, loop_s = (float(form.get(key, 0)) for key in ("clear_sky_db", "symbol_rate", "loop_s"))
+    fades, codings = _rows(form["attenuation"], 0), _rows(form["modcod"], 3)
+
+    def signal_db(t_s: float) -> float:
+        return clear_db - next((fade_db for at_s, fade_db in reversed(fades) if at_s <= t_s), fades[0][1])
+
+    def step(t_s: float) -> list[float]:
+        possible = [coding for coding in codings if coding[1] <= signal_db(t_s - loop_s)]
+        bits, needed_db = max(possible, default=(0.0, float("-inf")))
+        return [t_s, float(needed_db > signal_db(t_s)) if is_loss else bits * symbols]
+
+    times = sorted({at_s + late_s for at_s, _ in fades for late_s in (0, loop_s)})
+    return {"steps": [step(t_s) for t_s in times], **{key: form[key] for key in form.keys() - _RAIN}}
+
+
+def _rows(path: str, first: int) -> list[tuple[float, float]]:
+    """Two columns of one of OpenSAND's files."""
+    found: list[tuple[float, float]] = []
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
+        if line.strip() and not line.lstrip().startswith(("#", "/")) and "=" not in line:
+            try:
+                one, two = line.split()[first : first + 2]
+                found.append((float(one), float(two)))
+            except ValueError:
+                raise ValueError(
+                    f"{path}: line {number}: {line:.40} has no two numbers from column {first + 1} on"
+                ) from None
+    if not found:
+        raise ValueError(f"{path}: has no line with numbers")
+    return found
 
 
 @dataclass(frozen=True)
@@ -81,7 +124,7 @@ class Varying:
                 return read_series(self.setting, cast("dict[str, Any]", value), *folders)
             return value if isinstance(value, Series) else check(value)
 
-        as_given = core_schema.plain_serializer_function_ser_schema(given)
+        as_given = core_schema.plain_serializer_function_ser_schema(form_of)
         return core_schema.with_info_wrap_validator_function(read, handler(source), serialization=as_given)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:

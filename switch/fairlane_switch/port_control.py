@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from fairlane_switch.control import ControlClient
-from fairlane_switch.link_series import given
+from fairlane_switch.link_series import form_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +66,6 @@ class PortCounts(PortSettings):
     """Refused packets by reason, such as `port_full`; reasons without one are left out."""
     rate_form: Mapping[str, Any] | None = None
     """What the rate follows, of which `rate_bps` is the mean; None: it is a number."""
-    rate_now_bps: float | None = None
-    """What a series gives now."""
     waiting_packets: int = 0
     waiting_bytes: int = 0
     waiting_cells: int = 0
@@ -80,7 +78,7 @@ _COUNTS = TypeAdapter(PortCounts)
 
 def set_port(path: Path, port: int, **settings: Any) -> PortCounts:
     """Change settings (those of `PortSettings`) of a port of the switch that listens at `path`. Raises ControlError."""
-    values = {name: given(value) for name, value in settings.items()}
+    values = {name: form_of(value) for name, value in settings.items()}
     return _decode(_ask(path, {"op": "set_port", "port": port, **values})["port"])
 
 

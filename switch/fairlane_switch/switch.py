@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from fairlane_switch.link_series import Series
 from fairlane_switch.port_control import PortSettings
 from fairlane_switch.process import READY, STOP_TIMEOUT_S, Service, find_binary, start_process
 
@@ -26,7 +27,8 @@ class PortOptions(PortSettings):
     def arguments(self) -> list[str]:
         """The port's part of the command line."""
         values = {one.name: getattr(self, one.name) for one in fields(PortSettings)}
-        values = {"rate": values.pop("rate_bps") or None, **values}
+        rate = values.pop("rate_bps") or None
+        values = {**values, "rate": rate} if isinstance(rate, Series) else {"rate": rate, **values}
         settings = ",".join(f"{key}={value}" for key, value in values.items() if value is not None)
         return ["-i", f"{self.port}@{self.interface}", *(["--port", f"{self.port}:{settings}"] if settings else [])]
 

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 
 from fairlane_switch.control import ControlClient
 from fairlane_switch.link_model import LinkOptions as LinkOptions
-from fairlane_switch.link_series import given
+from fairlane_switch.link_series import form_of
 from fairlane_switch.process import STOP_TIMEOUT_S
 from fairlane_switch.switch import Running, start_in_namespace
 
@@ -151,12 +151,12 @@ class WireClient(ControlClient):
     who = "wire"
 
     def set(self, link: str, *, direction: Direction = "both", **settings: Any) -> None:
-        """Change what is given of `LinkOptions`, from now on; frames on their way are not lost. `trace=None` removes the trace.
+        """Change what is given of `LinkOptions`, from now on; frames on their way are not lost.
 
         Raises:
             ControlError: nothing is changed then.
         """
-        values = {name: given(value) for name, value in settings.items()}
+        values = {name: form_of(value) for name, value in settings.items()}
         self.request({"op": "set", "link": link, "direction": direction, **values})
 
     def spike(

@@ -198,13 +198,17 @@ def test_list_shows_every_link_both_ways_and_who_limits_the_rate(topology: Topol
     assert links[1]["preset"] == "3g"
 
 
-def test_show_has_the_settings_and_the_counts(topology: Topology) -> None:
-    topology.settings["s1-s2", "a_to_b"]["trace"] = "/somewhere/down.trace"
+def test_show_has_the_settings_and_the_counts(
+    topology: Topology, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cell.trace").write_text("1\n")
+    monkeypatch.chdir(tmp_path)
+    topology.settings["s1-s2", "a_to_b"]["rate_bps"] = {"trace": "cell.trace"}
     table = call("show", "s1-s2")
     for word in (
         "preset 3g",
         "s1-p2 to s2-p1",
-        "down.trace",
+        '{"trace": "cell.trace"} (mean 12 Mbit/s)',
         "5 ms",
         "1000 packets",
         "bad state packets",
@@ -277,7 +281,7 @@ def test_a_preset_is_all_its_settings_and_what_stands_beside_it_wins(topology: T
 def test_nothing_is_half_applied(topology: Topology) -> None:
     settings, rates = json.dumps(list(topology.settings.values())), dict(topology.rates)
     topology.refuses = "s2-p1"
-    said = call("set", "s1-s2", "--rate", "500kbit", "--delay", "1ms", "--trace", "none", code=5)
+    said = call("set", "s1-s2", "--rate", "500kbit", "--delay", "1ms", code=5)
     assert "no such rate" in said
     assert json.dumps(list(topology.settings.values())) == settings
     assert topology.rates == rates
@@ -307,7 +311,7 @@ def test_a_spike_that_blocks_the_line_goes_to_the_port_and_to_a_hosts_wire(topol
     ]
     topology.settings["s1-s2", "a_to_b"]["rate_bps"] = 1_000_000
     said = call("spike", "s1-s2", "5s", "--blocks", "line", code=5)
-    assert "the queue before the wire's own rate or trace (a_to_b) would go on; allowed: --blocks delivery" in said
+    assert "the queue before the wire's own rate (a_to_b) would go on; allowed: --blocks delivery" in said
     topology.write("bmv2")
     assert "a port of bmv2 cannot be stopped" in call("spike", "s2-h2", "5s", "--blocks", "line", code=5)
 
@@ -366,7 +370,7 @@ def test_every_command_of_the_docs_works(topology: Topology) -> None:
 
 
 def test_every_declared_setting_has_the_option_that_people_know() -> None:
-    words = "delay jitter jitter-distribution reorder keep-order rate loss ber errors-in spare-retransmissions hit-retransmissions queue-packets ge-enter ge-leave ge-loss ge-ber ge-good ge-bad duplicate dama-frame dama-delay dama-cra trace"
+    words = "delay jitter jitter-distribution reorder keep-order rate loss ber errors-in spare-retransmissions hit-retransmissions queue-packets ge-enter ge-leave ge-loss ge-ber ge-good ge-bad duplicate dama-frame dama-delay dama-cra"
     command: Any = get_command(app)
     options = command.commands["set"].params
     names = {name for one in options for name in (*one.opts, *one.secondary_opts) if name.startswith("--")}

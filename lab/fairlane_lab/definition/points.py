@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fairlane_controller.units import parse_rate
-from fairlane_switch.link_series import Series
+from fairlane_switch.link_series import form_of
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import LinkChange
 from pydantic import BeforeValidator, Field, model_validator
@@ -237,8 +237,6 @@ class Drawn:
         found = copy.deepcopy(document)
         rates: dict[tuple[str, int], float] = {}
         for link, read in zip(found["links"], checked.links, strict=True):
-            if _varies(read):
-                continue  # its functions are drawn already
             rate = self._rate(read.name)
             _scale(link, read, self._delay(read.name), rate)
             rates |= {(end.node, end.port): rate for end in (read.a, read.b)}
@@ -246,7 +244,7 @@ class Drawn:
             for number, port in switch.get("ports", {}).items():
                 for key in ("rate", "rate_bps"):
                     if key in port:
-                        port[key] = _times(port[key], rates.get((name, int(number)), 1))
+                        port[key] = _times(port[key], rates[name, int(number)])
                 if port.get("queue_packets") is not None:
                     port["queue_packets"] = self._buffer(f"{name}-p{number}", port["queue_packets"])
         for change in found.get("changes", ()):
@@ -259,9 +257,8 @@ class Drawn:
 
     def _change(self, change: dict[str, Any]) -> dict[str, Any]:
         if change.get("delay_ms"):
-            change["delay_ms"] = round(change["delay_ms"] * self._delay(change["link"]), 3)
-            if change.get("jitter_ms"):
-                change["delay_ms"] = max(change["delay_ms"], change["jitter_ms"])
+            least = 0 if isinstance(change.get("jitter_ms"), dict) else change.get("jitter_ms") or 0
+            change["delay_ms"] = _times(change["delay_ms"], self._delay(change["link"]), least, 3)
         if change.get("rate_bps"):
             change["rate_bps"] = _times(change["rate_bps"], self._rate(change["link"]))
         return change
@@ -283,20 +280,15 @@ class Drawn:
         return self.record.setdefault(what, {}).setdefault(name, draw(random.Random(self.seed_of(f"{what} {name}"))))
 
 
-def _varies(link: fl_topology.Link) -> bool:
-    values = (value for way in (link.a_to_b, link.b_to_a) for value in (way.delay_us, way.rate_bps))
-    return any(isinstance(value, Series) for value in (link.bandwidth_bps, *values))
-
-
 def _scale(link: Document, read: fl_topology.Link, delay: float, rate: float) -> None:
     """Change a link of a document: all that it says of delays and rates, its preset included."""
     ways = {"a_to_b": read.a_to_b, "b_to_a": read.b_to_a}
-    delays = {name: max(round(way.delay_us * delay), way.jitter_us) for name, way in ways.items() if way.delay_us}
+    delays = {name: _times(way.delay_us, delay, way.jitter_us) for name, way in ways.items() if way.delay_us}
     if delays:
         for part in (link, link.get("a_to_b") or {}, link.get("b_to_a") or {}):
             part.pop("delay", None)
             part.pop("delay_us", None)
-        if len(set(delays.values())) == 1 and len(delays) == 2:
+        if delays.get("a_to_b") == delays.get("b_to_a"):
             link["delay"] = next(iter(delays.values()))
         else:
             link["delay"] = 0
@@ -311,8 +303,12 @@ def _scale(link: Document, read: fl_topology.Link, delay: float, rate: float) ->
                 part[key] = _times(part[key], rate)
 
 
-def _times(rate: Any, factor: float) -> int:
-    return round((parse_rate(rate) if isinstance(rate, str) else rate) * factor)
+def _times(value: Any, factor: float, least: float = 0, digits: int | None = None) -> Any:
+    """A number, a text of a rate, or a function of time, times a factor; a delivery trace stays."""
+    form = form_of(value)
+    if isinstance(form, dict):
+        return form if "trace" in form or factor == 1 else {**form, "scale": form.get("scale", 1) * factor}  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return max(round((parse_rate(value) if isinstance(value, str) else value) * factor, digits), least)
 
 
 def draws_of(document: Mapping[str, Any]) -> Draws:

@@ -6,14 +6,12 @@ parameters of a point: program, topology, flows, vcs, tcp, control, changes, run
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fairlane_controller.documents import is_file
 from fairlane_switch.link_model import LinkSettings
 from fairlane_topology import topology as fl_topology
-from fairlane_topology.links import NO_TRACE, TOPOLOGIES, Direction, LinkChange, PresetName, Rate
-from pydantic import AfterValidator, Field, ValidationInfo, model_validator
+from fairlane_topology.links import Direction, LinkChange, PresetName, Rate
+from pydantic import Field, model_validator
 
 from fairlane_lab.definition.judging import Expectation, MetricText, Note, PaperFigure, PaperNumbers, Plot, Relative
 from fairlane_lab.definition.points import Axis, Case, Draws, Params, Setting, Spread
@@ -26,20 +24,6 @@ DIRECTION_KEYS = frozenset(
 """Keys of a topology file's link that a preset replaces."""
 
 
-def _trace(name: str, info: ValidationInfo) -> str:
-    """Beside the experiment or below mininet/topologies, unless it is absolute."""
-    if name == NO_TRACE:
-        return name
-    beside: tuple[Path, ...] = info.context.folders if info.context else ()
-    for folder in (*beside, TOPOLOGIES):
-        if is_file(folder / name):
-            return str(folder / name)
-    raise ValueError(f"there is no file {name!r}; a relative name is beside the experiment or below mininet/topologies")
-
-
-Trace = Annotated[str, AfterValidator(_trace)]
-
-
 class LinkChanges(LinkSettings):
     """Values of a topology file's link, both directions alike."""
 
@@ -47,8 +31,6 @@ class LinkChanges(LinkSettings):
     """Instead of all that the file says of its directions and its rate; what stands beside it here wins."""
     rate_bps: Rate | None = None
     """Of the switch ports at its ends, and of the wire in the direction that leaves a host (the file's `bandwidth`)."""
-    trace: Trace | None = None
-    """File in Mahimahi's format, `none` for no trace."""
     a_to_b: LinkSettings | None = None
     b_to_a: LinkSettings | None = None
     """Of one direction alone."""
@@ -64,9 +46,6 @@ class LinkChanges(LinkSettings):
         for way in ("a_to_b", "b_to_a"):
             if way in values:
                 link[way] = {**link.get(way, {}), **_in_us(values.pop(way))}
-        if values.get("trace") == NO_TRACE:
-            link.pop("trace", None)
-            del values["trace"]
         link.update(_in_us(values))
 
 
@@ -82,7 +61,6 @@ class ChangeSpec(LinkChange):
     """`scenario.Change`: something that changes while it runs."""
 
     at_s: Annotated[float, Field(ge=0)]
-    trace: Trace | None = None
 
 
 class Buffer(Strict):

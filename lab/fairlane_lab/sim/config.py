@@ -21,7 +21,7 @@ from fairlane_hosts.simulator import (
     without_receiver_programs,
 )
 from fairlane_switch.link_control import effects
-from fairlane_switch.link_series import Series, given
+from fairlane_switch.link_series import Series, form_of
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import Direction, LinkChange
 from fairlane_topology.qdisc import parse_qdisc
@@ -311,7 +311,7 @@ def _in_ns(values: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Series | dict):
-            found[name.replace("_us", "_ns")] = given(value)
+            found[name.replace("_us", "_ns")] = form_of(value)
         elif name.endswith("_s") and not name.endswith("_per_s"):
             found[f"{name[:-2]}_ns"] = _ns(value)
         elif name.endswith("_us"):
@@ -327,7 +327,7 @@ def _port(number: int, spec: fl_topology.PortSpec) -> dict[str, Any]:
     if spec.qdisc:
         kind, options = parse_qdisc(spec.qdisc)
         manager["qdisc"] = {"kind": kind, "options": list(options)}
-    return {"port": number, "rate_bps": given(spec.rate_bps or 0), "queue_packets": spec.queue_packets, **manager}
+    return {"port": number, "rate_bps": form_of(spec.rate_bps or 0), "queue_packets": spec.queue_packets, **manager}
 
 
 def _end(end: fl_topology.LinkEnd) -> dict[str, Any]:
@@ -348,7 +348,7 @@ def _parts(at_s: float, change: LinkChange, topology: fl_topology.Topology) -> I
     if change.outage_s is not None:
         of_link.append((change.direction, {"outage_ns": _ns(change.outage_s)}))
     # a switch port's queue belongs to the switch
-    of_ports = [(end, {"rate_bps": given(change.change.rate_bps)}) for end in todo.ports]
+    of_ports = [(end, {"rate_bps": form_of(change.change.rate_bps)}) for end in todo.ports]
     of_ports += [(end, spike) for end in todo.port_spikes]
     yield from ({"at_ns": _ns(at_s), "link": link.name, "direction": way, **part} for way, part in of_link)
     yield from ({"at_ns": _ns(at_s), "switch": end.node, "port": end.port, **part} for end, part in of_ports)

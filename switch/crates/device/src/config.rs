@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 use traffic::line::RATE_BPS_MAX;
-use traffic::link::KeptCourse;
 pub use traffic::link::Rate;
+use traffic::link::Seeds;
 use traffic::{LinkLayer, QueueLimits, SchedulerKind, UNLIMITED};
 use v1model::{ControlError, ErrorKind};
 
@@ -26,10 +26,19 @@ pub struct DeviceConfig {
     pub buffer: QueueLimits,
     /// Of the programs' `random` and random selectors.
     pub seed: u64,
+    /// Of the run: by it rates that change again and again do so together with the links'.
+    pub run_seed: u64,
     /// Events waiting for the control plane: most of each kind.
     pub events_max: usize,
     /// Bytes of frames and digest samples waiting for the control plane.
     pub event_bytes_max: usize,
+}
+
+impl DeviceConfig {
+    /// Of what the rate of a port draws.
+    pub fn rate_seeds(&self, port: u32) -> Seeds {
+        Seeds::new(self.run_seed, &format!("{}/port/{port}", self.seed))
+    }
 }
 
 impl Default for DeviceConfig {
@@ -43,6 +52,7 @@ impl Default for DeviceConfig {
                 cells: UNLIMITED,
             },
             seed: 1,
+            run_seed: 1,
             events_max: 8_192,
             event_bytes_max: 4 << 20,
         }
@@ -52,10 +62,8 @@ impl Default for DeviceConfig {
 /// Options of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortConfig {
-    /// Rate in bit/s on the line, 0 for unlimited; of a course its mean.
+    /// Rate in bit/s on the line, 0 for unlimited; of one that follows a series its mean.
     pub rate_bps: u64,
-    /// What the rate follows. Another `rate_bps` takes it away.
-    pub course: Option<KeptCourse>,
     /// What a frame takes on the line.
     pub link_layer: LinkLayer,
     /// Which queue is served next.
@@ -72,7 +80,6 @@ impl Default for PortConfig {
     fn default() -> PortConfig {
         PortConfig {
             rate_bps: 0,
-            course: None,
             link_layer: LinkLayer::None,
             scheduler: SchedulerKind::Strict,
             queues: 8,
@@ -119,7 +126,7 @@ impl PortConfig {
 }
 
 /// New options of a port; those that are None stay as they are. The keys are those of the control socket.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PortChange {
     /// Rate on the line.
@@ -169,12 +176,7 @@ impl PortChange {
     pub fn applied_to(&self, config: &PortConfig) -> PortConfig {
         let (queue, port) = (&config.queue_limits, &config.port_limits);
         PortConfig {
-            rate_bps: self.rate_bps.map_or(config.rate_bps, Rate::bps),
-            course: match self.rate_bps {
-                None => config.course,
-                Some(Rate::Constant(_)) => None,
-                Some(Rate::Follows(course)) => Some(course),
-            },
+            rate_bps: self.rate_bps.as_ref().map_or(config.rate_bps, Rate::bps),
             link_layer: self.link_layer.unwrap_or(config.link_layer),
             scheduler: self.scheduler.unwrap_or(config.scheduler),
             queues: self.queues.unwrap_or(config.queues),

@@ -2,7 +2,7 @@
 //! `Device`: what the outside calls — packets, time, program, ports, replication, events.
 
 use crate::ahead::Ahead;
-use crate::config::{DeviceConfig, PortConfig, DROP_PORT, PORT_MAX};
+use crate::config::{DeviceConfig, PortChange, PortConfig, DROP_PORT, PORT_MAX};
 use crate::events::{Event, EventBuffer, MissedEvents};
 use crate::live_trace::LiveTrace;
 use crate::pool::Pool;
@@ -10,8 +10,9 @@ use crate::ports::{Item, Port, QueueFields};
 use crate::pre::Replication;
 use crate::replace::{Before, Next};
 use crate::stats::{Accounts, DeviceStats, DropReason, PortStats};
+use std::sync::Arc;
 use traffic::calendar::{Calendar, Moves};
-use traffic::link::Seeds;
+use traffic::link::{Playing, Rate, Series};
 use traffic::{QueueStats, SharedBuffer, Usage};
 use v1model::{
     ControlError, Effects, Entry, ErrorKind, FrameBuffer, Nanos, Packet, Pipeline, TableId,
@@ -60,6 +61,8 @@ pub(crate) struct Core<O = ()> {
     pub(crate) rounds_left: u32,
     pub(crate) fields: QueueFields,
     pub(crate) observer: O,
+    /// When the links that come to it have begun.
+    begun: Nanos,
     next_expiry: Nanos,
     expires: bool,
     expired: Vec<(TableId, Entry)>,
@@ -84,6 +87,7 @@ impl<O> Core<O> {
             rounds_left: 0,
             fields: QueueFields::default(),
             observer,
+            begun: 0,
             next_expiry: 0,
             expires: false,
             expired: Vec::new(),
@@ -95,14 +99,6 @@ impl<O> Core<O> {
         self.effects.log.enabled = on;
         self.clone_effects.log.enabled = on;
         self.told_effects.log.enabled = on;
-    }
-}
-
-/// Of what a port draws for its rate; `seed`: the device's.
-pub fn rate_seeds(seed: u64, port: u32) -> Seeds {
-    Seeds {
-        values: traffic::derived_seed(seed, &format!("port/{port}/rate_bps")),
-        phase: traffic::derived_seed(seed, "phase"),
     }
 }
 
@@ -118,11 +114,7 @@ impl Device {
             core.calendar.add_entity(Moves::Often);
         }
         if let Some(cpu) = core.config.cpu_port {
-            core.ports[cpu as usize] = Some(Box::new(Port::new(
-                0,
-                PortConfig::default(),
-                Seeds::default(),
-            )));
+            core.ports[cpu as usize] = Some(Box::new(Port::new(PortConfig::default())));
         }
         Device {
             pipeline: None,
@@ -390,8 +382,7 @@ impl Device {
                 format!("port {port} exists already"),
             ));
         }
-        let seeds = rate_seeds(self.core.config.seed, port);
-        *slot = Some(Box::new(Port::new(self.core.now, config, seeds)));
+        *slot = Some(Box::new(Port::new(config)));
         Ok(())
     }
 
@@ -404,12 +395,12 @@ impl Device {
         &mut self,
         now: Nanos,
         port: u32,
-        mut config: PortConfig,
+        config: PortConfig,
     ) -> Result<(), ControlError> {
         config.check(port)?;
         let core = &mut self.core;
         core.now = core.now.max(now);
-        let (now, seeds) = (core.now, rate_seeds(core.config.seed, port));
+        let now = core.now;
         let p = core.port_mut(port)?;
         if config.queues < p.queues.queues() {
             return Err(ControlError::new(
@@ -426,15 +417,8 @@ impl Device {
             p.queues.set_queue_limits(queue, config.queue_limits);
         }
         p.queues.set_port_limits(config.port_limits);
-        let stays = config.course == p.config.course;
-        if stays && config.rate_bps != p.config.rate_bps {
-            config.course = None;
-        }
-        let on_line_bytes = p.on_line.as_ref().map(|packet| packet.frame_len() as u32);
-        match &config.course {
-            Some(_) if stays => {}
-            Some(course) => p.queues.set_course(now, course, seeds, on_line_bytes),
-            None => p.queues.set_rate(now, config.rate_bps, on_line_bytes),
+        if config.rate_bps != p.config.rate_bps {
+            p.set_rate(now, config.rate_bps);
         }
         p.queues.set_link_layer(config.link_layer);
         p.queues.set_scheduler(config.scheduler);
@@ -443,6 +427,59 @@ impl Device {
             core.events.port_options(port);
         }
         core.reschedule(port);
+        Ok(())
+    }
+
+    /// The links of the network have begun at `begun`: so did the series that rates follow.
+    pub fn begin(&mut self, begun: Nanos) {
+        let core = &mut self.core;
+        (core.now, core.begun) = (core.now.max(begun), begun);
+        let ports: Vec<u32> = self.ports().collect();
+        for port in ports {
+            let p = self.core.ports[port as usize].as_deref_mut();
+            if let Some(series) = p.and_then(|p| p.rate.take()) {
+                self.follow(port, series, begun);
+            }
+        }
+    }
+
+    /// The rate of a port, which is there, follows a series that begins at `since`.
+    fn follow(&mut self, port: u32, series: Arc<Series>, since: Nanos) {
+        let core = &mut self.core;
+        let seeds = core.config.rate_seeds(port);
+        if let Some(p) = core.ports[port as usize].as_deref_mut() {
+            let playing = Playing::new(series.clone(), seeds, core.begun, since);
+            p.queues.follow(core.now, playing, p.on_line_bytes());
+            p.rate = Some(series);
+        }
+        core.reschedule(port);
+    }
+
+    /// Changes options of a port as [`Self::set_port`] does; a rate may follow a series.
+    ///
+    /// # Errors
+    /// As `set_port`.
+    pub fn change_port(
+        &mut self,
+        now: Nanos,
+        port: u32,
+        change: &PortChange,
+    ) -> Result<(), ControlError> {
+        let config = self.port(port).copied().unwrap_or_default();
+        self.set_port(now, port, change.applied_to(&config))?;
+        let core = &mut self.core;
+        let now = core.now;
+        let p = core.port_mut(port)?;
+        match &change.rate_bps {
+            Some(Rate::Follows(series)) if p.rate.as_ref() != Some(series) => {
+                self.follow(port, series.clone(), now);
+            }
+            Some(Rate::Constant(rate_bps)) if p.rate.is_some() => {
+                p.set_rate(now, *rate_bps);
+                core.reschedule(port);
+            }
+            _ => {}
+        }
         Ok(())
     }
 
@@ -465,9 +502,9 @@ impl Device {
         self.core.port(port)?.queues.rates(until)
     }
 
-    /// The rate that a series gives a port at `now`, bit/s; None where the rate follows none.
-    pub fn rate_at(&self, now: Nanos, port: u32) -> Option<f64> {
-        self.core.port(port)?.queues.rate_at(now)
+    /// What the rate of a port follows.
+    pub fn rate(&self, port: u32) -> Option<&Series> {
+        self.core.port(port)?.rate.as_deref()
     }
 
     /// Options of a port.

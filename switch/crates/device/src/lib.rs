@@ -34,7 +34,7 @@ pub mod stats;
 pub mod trace;
 
 pub use config::{DeviceConfig, PortChange, PortConfig, Rate};
-pub use device::{rate_seeds, Device, Transmit};
+pub use device::{Device, Transmit};
 pub use events::{Event, MissedEvents};
 pub use handle::{Calls, DeviceGone, DeviceHandle};
 pub use pre::{CloneSession, MulticastGroup, Replica, Replication, REPLICAS_ALL_MAX, REPLICAS_MAX};

@@ -6,7 +6,8 @@ use crate::device::{Core, Transmit};
 use crate::observe::Outgoing;
 use crate::path::{leave_queue, micros};
 use crate::stats::{DropReason, PortStats};
-use traffic::link::Seeds;
+use std::sync::Arc;
+use traffic::link::Series;
 use traffic::PortQueues;
 use v1model::{FieldRef, Nanos, Packet, PacketAddresses, Pipeline, Std};
 
@@ -20,6 +21,8 @@ pub(crate) struct Item {
 
 pub(crate) struct Port {
     pub(crate) config: PortConfig,
+    /// What the rate follows.
+    pub(crate) rate: Option<Arc<Series>>,
     pub(crate) queues: PortQueues<Item>,
     /// Deparsed, being serialised: leaves when the line is free.
     pub(crate) on_line: Option<Box<Packet>>,
@@ -28,22 +31,31 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// What it draws for its rate comes from `seeds`.
-    pub(crate) fn new(now: Nanos, config: PortConfig, seeds: Seeds) -> Port {
+    pub(crate) fn new(config: PortConfig) -> Port {
         let mut queues = PortQueues::new(config.queues, config.queue_limits, config.rate_bps);
-        if let Some(course) = &config.course {
-            queues.set_course(now, course, seeds, None);
-        }
         queues.set_port_limits(config.port_limits);
         queues.set_link_layer(config.link_layer);
         queues.set_scheduler(config.scheduler);
         Port {
             config,
+            rate: None,
             queues,
             on_line: None,
             up: true,
             stats: PortStats::default(),
         }
+    }
+
+    pub(crate) fn on_line_bytes(&self) -> Option<u32> {
+        self.on_line
+            .as_ref()
+            .map(|packet| packet.frame_len() as u32)
+    }
+
+    /// The rate is a number from now on.
+    pub(crate) fn set_rate(&mut self, now: Nanos, rate_bps: u64) {
+        self.rate = None;
+        self.queues.set_rate(now, rate_bps, self.on_line_bytes());
     }
 
     /// When something is next to be done here.

@@ -12,11 +12,12 @@ use crate::region::{Member, Post, Region};
 use crate::series::Sampler;
 use crate::simulation::{Changes, LinkEnds, Simulation};
 use apps::AppState;
-use device::{Device, DeviceConfig, QueueLimits};
+use device::{Device, DeviceConfig, QueueLimits, Rate};
 use fabric::{Actor, Fabric, Outlet, Passage, Sink, Switch};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use traffic::derived_seed;
 use traffic::link::{Link, LinkOptionError, LinkOptions, LinkStreams};
 use v1model::Pipeline;
 
@@ -176,12 +177,7 @@ fn add_switches(
 ) -> Result<(), ConfigError> {
     let mut files: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
     for (i, (switch, at)) in config.switches.iter().zip(members).enumerate() {
-        let mut device = Device::new(DeviceConfig {
-            cpu_port: switch.cpu_port,
-            seed: machine::device_seed(config, &switch.name),
-            buffer: buffer(switch),
-            ..DeviceConfig::default()
-        });
+        let mut device = Device::new(device_config(config, switch));
         add_ports(&mut device, switch)
             .map_err(|message| ConfigError::new(format!("switches[{i}].ports"), message))?;
         if let Some(name) = &switch.program {
@@ -200,6 +196,17 @@ fn add_switches(
         switches.push(Switch::new(&switch.name, device, entity));
     }
     Ok(())
+}
+
+/// Of a switch.
+pub(crate) fn device_config(config: &Config, switch: &SwitchConfig) -> DeviceConfig {
+    DeviceConfig {
+        cpu_port: switch.cpu_port,
+        seed: derived_seed(config.seed, &format!("switch/{}", switch.name)),
+        run_seed: config.seed,
+        buffer: buffer(switch),
+        ..DeviceConfig::default()
+    }
 }
 
 /// Room for one full queue at each port: an experiment's queue of 40,000 packets is not cut short by the device's usual memory.
@@ -228,9 +235,13 @@ fn read_program(config: &Config, name: &str) -> Result<Vec<u8>, ConfigError> {
 
 fn add_ports(device: &mut Device, switch: &SwitchConfig) -> Result<(), String> {
     switch.ports.iter().try_for_each(|port| {
-        device
-            .add_port(port.port, port.to_device())
-            .map_err(|error| error.message)
+        let added = device.add_port(port.port, port.to_device());
+        // The rate of a line of the machine is the machine's.
+        let rated = added.and_then(|()| match (&port.options.rate_bps, &port.qdisc) {
+            (Some(Rate::Follows(_)), None) => device.change_port(0, port.port, &port.options),
+            _ => Ok(()),
+        });
+        rated.map_err(|error| error.message)
     })
 }
 

@@ -16,6 +16,7 @@
 //! What the machine sends enters the network at its instants, as one of its events (`sent`). A link without delay leaves no lookahead:
 //! the machine runs up to the next event of the network, and its turn ends with the instant of its first frame.
 
+use crate::build;
 use crate::calendar::EntityId;
 use crate::config::{
     App, Config, FlowConfig, HostConfig, MachineConfig, PortSettings, SwitchConfig,
@@ -24,13 +25,13 @@ use crate::error::ConfigError;
 use crate::host::Host;
 use crate::results::Transfer;
 use crate::samples::{self, RealFlow, Samples};
-use device::{rate_seeds, Nanos, Rate};
+use device::{Nanos, Rate};
 use fabric::{Actor, Fabric, FrameId, Sink};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use traffic::link::{Course, Playing};
+use traffic::link::Playing;
 use uml::plan::{self, Line, Plan};
 use uml::{LineCounts, Machine, MachineError, Options};
 
@@ -58,29 +59,21 @@ pub(crate) fn lines(config: &Config) -> Vec<Line> {
         Some(Line {
             switch: switch.name.clone(),
             port: port.port,
-            rate_bps: port.options.rate_bps.map_or(0, Rate::bps),
+            rate_bps: port.options.rate_bps.as_ref().map_or(0, Rate::bps),
             qdisc: port.qdisc.clone()?,
         })
     };
     ports.filter_map(line).collect()
 }
 
-/// Of what a switch draws.
-pub(crate) fn device_seed(config: &Config, switch: &str) -> u64 {
-    traffic::derived_seed(config.seed, &format!("switch/{switch}"))
-}
-
 /// What the rates of `lines` follow, as a port with queues of its own would.
 fn series(config: &Config) -> Vec<Option<Playing>> {
     let of_switch = |switch: &SwitchConfig| {
-        let seed = device_seed(config, &switch.name);
+        let device = build::device_config(config, switch);
         let ports = switch.ports.iter().filter(|port| port.qdisc.is_some());
-        let playing = |port: &PortSettings| match &*port.course()? {
-            Course::Series(series) => {
-                let seeds = rate_seeds(seed, port.port);
-                Some(Playing::new(Arc::clone(series), seeds, 0))
-            }
-            Course::Trace(_) => None,
+        let playing = |port: &PortSettings| {
+            let seeds = device.rate_seeds(port.port);
+            Some(Playing::new(Arc::clone(port.series()?), seeds, 0, 0))
         };
         ports.map(playing).collect::<Vec<_>>()
     };

@@ -302,7 +302,7 @@ impl Simulation {
         change: &PortChange,
     ) -> Result<(), RequestError> {
         let now = self.now;
-        if let (Some(rate_bps), Some(machine)) = (change.rate_bps, &mut self.regions[0].machine) {
+        if let (Some(rate_bps), Some(machine)) = (&change.rate_bps, &mut self.regions[0].machine) {
             let is_number = matches!(rate_bps, Rate::Constant(_));
             if machine.has_line(switch, port) && !is_number {
                 let message = "the rate of a queue of Linux's is a number";
@@ -313,9 +313,8 @@ impl Simulation {
             }
         }
         let device = self.port_of(switch, port)?;
-        let config = device.port(port).copied().unwrap_or_default();
         device
-            .set_port(now, port, change.applied_to(&config))
+            .change_port(now, port, change)
             .map_err(|e| RequestError::Invalid(format!("switch \"{switch}\": {}", e.message)))?;
         self.refresh();
         Ok(())
@@ -454,7 +453,7 @@ impl Simulation {
         match (&change.switch, change.port) {
             (Some(switch), Some(port)) => {
                 let settings = PortChange {
-                    rate_bps: change.rate_bps,
+                    rate_bps: change.rate_bps.clone(),
                     queue_packets: change.queue_packets,
                     ..PortChange::default()
                 };

@@ -6,7 +6,7 @@
 //! long (packets wait in its queues); `{"op": "ports"}` reads options, counts and what waits. Answers: `{"ok": true, …}` or `{"ok": false, "error": "…"}`.
 
 use crate::port_report::{PortReport, SwitchReport};
-use device::{Device, DeviceHandle, Nanos, PortChange, PortConfig};
+use device::{Device, DeviceHandle, Nanos, PortChange};
 use netio::own_socket::{reply, OwnSocket, Removal};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -52,14 +52,14 @@ fn parse(line: &str) -> Result<Request, String> {
         Some("set_port") => {
             let number = port_of(&mut keys).map_err(|e| format!("set_port: {e}"))?;
             let change = change_of(keys).map_err(|e| format!("set_port: port {number}: {e}"))?;
-            Ok(change_port(number, move |device, now, config| {
-                device.set_port(now, number, change.applied_to(&config))
+            Ok(change_port(number, move |device, now| {
+                device.change_port(now, number, &change)
             }))
         }
         Some("spike") => spike_of(keys).map_err(|e| format!("spike: {e}")),
         Some("ports") => match keys.keys().next() {
-            None => Ok(Box::new(|device, now| {
-                Ok(Report::Switch(Box::new(SwitchReport::new(device, now))))
+            None => Ok(Box::new(|device, _| {
+                Ok(Report::Switch(Box::new(SwitchReport::new(device))))
             })),
             Some(key) => Err(format!("ports: unknown key \"{key}\"; it has none")),
         },
@@ -84,7 +84,7 @@ fn spike_of(mut keys: Map<String, Value>) -> Result<Request, String> {
             format!("port {port}: duration_us: {duration} is out of range; allowed: 1 to {SPIKE_US_MAX} µs")
         })?;
     match keys.keys().next() {
-        None => Ok(change_port(port, move |device, now, _| {
+        None => Ok(change_port(port, move |device, now| {
             device.spike(now, port, (us * 1e3).round() as Nanos)
         })),
         Some(key) => Err(format!(
@@ -105,16 +105,16 @@ pub fn change_of(keys: Map<String, Value>) -> Result<PortChange, String> {
 
 fn change_port(
     port: u32,
-    change: impl FnOnce(&mut Device, Nanos, PortConfig) -> Result<(), ControlError> + Send + 'static,
+    change: impl FnOnce(&mut Device, Nanos) -> Result<(), ControlError> + Send + 'static,
 ) -> Request {
     Box::new(move |device, now| {
-        let config = device.port(port).copied().ok_or_else(|| {
+        device.port(port).ok_or_else(|| {
             let there: Vec<String> = device.ports().map(|p| p.to_string()).collect();
             let there = there.join(", ");
             format!("there is no port {port}; there are {there}")
         })?;
-        change(device, now, config).map_err(|e| e.message)?;
-        let port = Box::new(PortReport::new(device, now, port));
+        change(device, now).map_err(|e| e.message)?;
+        let port = Box::new(PortReport::new(device, port));
         Ok(Report::Port { port })
     })
 }
@@ -122,7 +122,7 @@ fn change_port(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use device::DeviceConfig;
+    use device::{DeviceConfig, PortConfig};
     use netio::own_socket;
     use serde_json::json;
     use std::io::{BufRead, BufReader, Write};

@@ -4,20 +4,23 @@
 use crate::control::change_of;
 use crate::options::parse_port;
 use crate::quantity;
-use device::PortConfig;
+use device::{PortChange, PortConfig};
 use serde_json::{Map, Value};
 
 /// A port and its options.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PortOptions {
     /// The port.
     pub port: u32,
     /// Its options; those not named have their defaults.
     pub config: PortConfig,
+    /// What is named of them.
+    pub change: PortChange,
 }
 
 impl PortOptions {
-    /// Parses `PORT:KEY=VALUE,...`: the keys are those of the control socket, with units, and `rate` for `rate_bps`.
+    /// Parses `PORT:KEY=VALUE,...`: the keys are those of the control socket, with units, and `rate` for `rate_bps`. A rate that is
+    /// a function of time comes last.
     ///
     /// # Errors
     /// A sentence naming the part that is wrong and what is allowed.
@@ -28,7 +31,19 @@ impl PortOptions {
         let port = parse_port(port)?;
         let named = |e: String| format!("port {port}: {e}");
         let mut keys = Map::new();
-        for part in list.split(',') {
+        let (list, series) = list
+            .find("rate={")
+            .map_or((list, ""), |at| list.split_at(at));
+        if let Some((_, series)) = series.split_once('=') {
+            let series = serde_json::from_str(series).map_err(|e| named(format!("rate: {e}")))?;
+            keys.insert("rate_bps".to_owned(), series);
+        }
+        let (list, has_series) = match keys.is_empty() {
+            true => (list, false),
+            false => (list.trim_end_matches(','), true),
+        };
+        let parts = list.split(',');
+        for part in parts.filter(|part| !(part.is_empty() && has_series)) {
             let (key, value) = part
                 .split_once('=')
                 .ok_or_else(|| named(format!("\"{part}\" is not KEY=VALUE")))?;
@@ -47,11 +62,14 @@ impl PortOptions {
             let key = if key == "rate" { "rate_bps" } else { key };
             keys.insert(key.to_owned(), Value::from(number));
         }
-        let config = change_of(keys)
-            .map_err(named)?
-            .applied_to(&PortConfig::default());
+        let change = change_of(keys).map_err(named)?;
+        let config = change.applied_to(&PortConfig::default());
         config.check(port).map_err(|e| e.message)?;
-        Ok(PortOptions { port, config })
+        Ok(PortOptions {
+            port,
+            config,
+            change,
+        })
     }
 }
 
@@ -70,6 +88,23 @@ mod tests {
         assert_eq!(config.port_limits.cells, 9_999);
         assert_eq!(config.scheduler, device::SchedulerKind::Wrr);
         assert_eq!(config.link_layer, device::LinkLayer::Atm);
+    }
+
+    #[test]
+    fn a_rate_may_be_a_function_of_time() {
+        let text = r#"3:queues=4,rate={"steps": [[0, 1e6], [1, 3e6]], "repeat_s": 2}"#;
+        let options = PortOptions::parse(text).unwrap();
+        assert_eq!(
+            (options.config.rate_bps, options.config.queues),
+            (2_000_000, 4)
+        );
+        assert!(matches!(
+            options.change.rate_bps,
+            Some(device::Rate::Follows(_))
+        ));
+        assert!(PortOptions::parse(r#"3:rate={"trace": [1]}"#).is_ok());
+        let wrong = PortOptions::parse(r#"3:rate={"uniform": [1e6, 2e6]}"#).unwrap_err();
+        assert_eq!(wrong, "port 3: rate_bps: uniform: every_s is missing");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the control socket tells of ports: options, counts, drops by reason, what waits and where.
 
-use device::{Accounts, Device, DropReason, Nanos, PortChange, PortStats, Usage, PORT_REFUSALS};
+use device::{Accounts, Device, DropReason, PortChange, PortStats, Usage, PORT_REFUSALS};
 use serde::Serialize;
 
 /// Packets by the reason why they were dropped; reasons without a packet are left out.
@@ -14,11 +14,9 @@ pub struct PortReport {
     /// With null where there is no limit.
     #[serde(flatten)]
     options: PortChange,
-    /// What its rate follows, and the rate that a series gives now.
+    /// What its rate follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     rate_form: Option<serde_json::Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rate_now_bps: Option<f64>,
     #[serde(flatten)]
     counts: PortStats,
     #[serde(serialize_with = "by_name")]
@@ -53,7 +51,7 @@ fn by_name<S: serde::Serializer>(drops: &[(DropReason, u64)], to: S) -> Result<S
 
 impl PortReport {
     /// None when there is no such port.
-    pub fn new(device: &Device, now: Nanos, port: u32) -> Option<PortReport> {
+    pub fn new(device: &Device, port: u32) -> Option<PortReport> {
         let (config, stats) = (device.port(port)?, device.port_stats(port)?);
         let waiting = device.port_usage(port)?;
         let queue = |queue: usize| {
@@ -71,8 +69,7 @@ impl PortReport {
         Some(PortReport {
             port,
             options: config.into(),
-            rate_form: config.course.as_ref().map(|course| course.form()),
-            rate_now_bps: device.rate_at(now, port),
+            rate_form: device.rate(port).map(|series| series.form().clone()),
             counts: stats,
             drops: PORT_REFUSALS.map(|r| (r, stats.refused(r))).into(),
             waiting,
@@ -83,13 +80,13 @@ impl PortReport {
 
 impl SwitchReport {
     /// Of the switch as it is now.
-    pub fn new(device: &Device, now: Nanos) -> SwitchReport {
+    pub fn new(device: &Device) -> SwitchReport {
         let stats = device.stats();
         let drops = DropReason::ALL.iter().map(|r| (*r, stats.dropped(*r)));
         SwitchReport {
             ports: device
                 .ports()
-                .filter_map(|port| PortReport::new(device, now, port))
+                .filter_map(|port| PortReport::new(device, port))
                 .collect(),
             packets: device.accounts(),
             drops: drops.collect(),

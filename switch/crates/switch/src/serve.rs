@@ -157,6 +157,7 @@ pub fn make_device(options: &Options) -> Result<Device, String> {
     let mut device = Device::new(DeviceConfig {
         cpu_port: Some(options.cpu_port),
         seed: seed(options),
+        run_seed: options.seed.unwrap_or(1),
         ..DeviceConfig::default()
     });
     for (i, binding) in options.interface.iter().enumerate() {
@@ -181,15 +182,14 @@ pub fn make_device(options: &Options) -> Result<Device, String> {
                 binding.interface, twin.port, binding.port
             ));
         }
-        let config = options
-            .port
-            .iter()
-            .rev()
-            .find(|p| p.port == binding.port)
-            .map_or_else(PortConfig::default, |p| p.config);
-        device
-            .add_port(binding.port, config)
-            .map_err(|e| e.message)?;
+        let named = options.port.iter().rev().find(|p| p.port == binding.port);
+        let config = named.map_or_else(PortConfig::default, |named| named.config);
+        let added = device.add_port(binding.port, config);
+        let changed = added.and_then(|()| match named {
+            Some(named) => device.change_port(0, binding.port, &named.change),
+            None => Ok(()),
+        });
+        changed.map_err(|e| e.message)?;
     }
     for PortOptions { port, .. } in &options.port {
         if device.port(*port).is_none() || *port == options.cpu_port {

@@ -4,7 +4,7 @@
 use crate::bit_set::{BitSet, MEMBERS_MAX};
 use crate::limits::{QueueLimits, SharedBuffer, Usage};
 use crate::line::Nanos;
-use crate::link::{Course, Seeds, Service};
+use crate::link::{Playing, Service};
 use crate::link_layer::LinkLayer;
 use crate::ring::{List, Slab};
 use crate::scheduler::{Scheduler, SchedulerKind, Turn};
@@ -250,26 +250,15 @@ impl<T> PortQueues<T> {
         self.line.set_rate(now, rate_bps, bytes);
     }
 
-    /// The rate follows a course, which begins now; `seeds` are those of what it draws. The frame on the line goes on as a link's.
-    pub fn set_course(
-        &mut self,
-        now: Nanos,
-        course: &Course,
-        seeds: Seeds,
-        on_line_bytes: Option<u32>,
-    ) {
+    /// The rate follows a series from now on. The frame on the line goes on as a link's.
+    pub fn follow(&mut self, now: Nanos, playing: Playing, on_line_bytes: Option<u32>) {
         let bytes = on_line_bytes.map(|bytes| self.link_layer.line_bytes(bytes));
-        self.line.set_course(now, course, seeds, bytes);
+        self.line.follow(now, playing, bytes);
     }
 
     /// From when to `until` the rate is what, where it is no number ([`Service::rates`]).
     pub fn rates(&self, until: Nanos) -> Option<Vec<(Nanos, f64)>> {
         self.line.rates(until)
-    }
-
-    /// The rate that a series gives at `now`, bit/s; None: there is none.
-    pub fn rate_at(&self, now: Nanos) -> Option<f64> {
-        self.line.playing().map(|playing| playing.clone().at(now))
     }
 
     /// Whether the line is free at `now`. What is due is brought up to it.

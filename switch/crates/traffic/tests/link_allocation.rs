@@ -4,12 +4,16 @@
 mod counting;
 
 use counting::allocations;
-use std::sync::Arc;
-use traffic::link::{JitterDistribution, Link, LinkOptions, LinkStreams, SpikeBlocks, Trace};
+use serde_json::json;
+use traffic::link::{
+    JitterDistribution, Link, LinkOptions, LinkSettings, LinkStreams, SpikeBlocks, Unit,
+};
 
 #[test]
 fn bursts_traces_and_all_the_rest_allocate_nothing() {
-    let trace = Trace::new("t", (0..1_000).map(|k| k * 3 / 2 + 1).collect()).unwrap();
+    let at_ms: Vec<u32> = (0..1_000).map(|k| k * 3 / 2 + 1).collect();
+    let rate = json!({"rate_bps": {"trace": at_ms}});
+    let rate = LinkSettings::read(rate.as_object().unwrap(), Unit::Ns).unwrap();
     let options = LinkOptions {
         delay_ns: 5_000_000,
         jitter_ns: 1_000_000,
@@ -22,9 +26,9 @@ fn bursts_traces_and_all_the_rest_allocate_nothing() {
         ge_leave: 0.2,
         ge_loss: 0.3,
         ge_ber: 1e-3,
-        trace: Some(Arc::new(trace)),
         ..LinkOptions::default()
     };
+    let options = rate.applied_to(&options, Unit::Ns).unwrap();
     let mut link: Link<u64> = Link::new(options, LinkStreams::new(1, "l"), 64).unwrap();
     // A TCP segment of a flow that changes: more than are remembered.
     let mut frame = [0u8; 1514];

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 use std::collections::HashMap;
 use std::path::Path;
-use traffic::link::{read_trace, LinkOptionError, LinkOptions, LinkSettings, Unit};
+use traffic::link::{LinkOptionError, LinkOptions, LinkSettings, Unit};
 
 /// One emulated link.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -56,9 +56,9 @@ pub struct NetworkConfig {
     #[serde(default)]
     pub switches: Vec<SwitchConfig>,
     pub links: Vec<LinkConfig>,
-    /// Files of traces beside those that act from the start, so that a later change to one of them takes no time.
+    /// Settings of later changes, whose files are read now, so that the change takes no time.
     #[serde(default)]
-    traces: Vec<String>,
+    changes: Vec<Map<String, Value>>,
 }
 
 fn name<'de, D: Deserializer<'de>>(value: D) -> Result<String, D::Error> {
@@ -114,8 +114,8 @@ pub fn parse(text: &str) -> Result<NetworkConfig, ConfigError> {
 
 /// What concerns more than one value.
 fn check(config: &NetworkConfig) -> Result<(), String> {
-    for (i, file) in config.traces.iter().enumerate() {
-        read_trace(file).map_err(|message| format!("/traces/{i}: {message}"))?;
+    for (i, settings) in config.changes.iter().enumerate() {
+        read_settings(settings).map_err(|e| format!("/changes/{i}/{}: {}", e.key, e.message))?;
     }
     if config.switches.is_empty() && config.links.is_empty() {
         return Err("/links: is empty; at least one link or switch is needed".to_owned());
@@ -223,8 +223,8 @@ mod tests {
             "/links/0/b/interface: \"p\" is used already, at /links/0/a/interface"
         );
         assert_eq!(
-            error(r#"{"links": [], "traces": ["/nowhere.trace"]}"#),
-            "/traces/0: /nowhere.trace: cannot be read: No such file or directory (os error 2)"
+            error(r#"{"links": [], "changes": [{"rate_bps": {"trace": "/nowhere.trace"}}]}"#),
+            "/changes/0/rate_bps: trace: /nowhere.trace: cannot be read: No such file or directory (os error 2)"
         );
         let other = r#"{"name": "x", "a": {"interface": "p"}, "b": {"interface": "q"}}"#;
         let twin = r#"{"name": "x", "a": {"interface": "r"}, "b": {"interface": "s"}}"#;
@@ -280,39 +280,28 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_is_read_from_its_file_and_taken_away_by_null() {
+    fn a_trace_is_read_from_its_file_and_taken_away_by_a_number() {
         let path = std::env::temp_dir().join(format!("wire-settings-{}.trace", std::process::id()));
         std::fs::write(&path, "1\n5\n").unwrap();
-        let change = json!({"trace": path.to_str().unwrap()});
+        let change = json!({"rate_bps": {"trace": path.to_str().unwrap()}});
         let options = changed(&LinkOptions::default(), change.as_object().unwrap());
         std::fs::write(&path, "1\n00\n").unwrap(); // of another length: its time may be the same
         let bad = setting_error(change.clone());
         std::fs::remove_file(&path).unwrap();
-        let gone = setting_error(change);
+        let gone = setting_error(change.clone());
         let options = options.unwrap();
-        assert_eq!(options.trace.as_ref().unwrap().opportunities(), 2);
         assert_eq!(
-            json!(options.show(Unit::Us))["trace"],
-            path.to_str().unwrap()
+            json!(options.show(Unit::Us))["rate_bps"],
+            change["rate_bps"]
         );
         assert!(
             bad.ends_with("line 2: 0 ms is before 1 ms; the times of a trace never go back"),
             "{bad}"
         );
         assert!(gone.contains("cannot be read: No such file"), "{gone}");
-        let none = json!({"trace": null});
+        let none = json!({"rate_bps": 0});
         let plain = changed(&options, none.as_object().unwrap()).unwrap();
         assert_eq!(plain, LinkOptions::default());
-        let rate = json!({"rate_bps": 2000});
-        let both = changed(&options, rate.as_object().unwrap())
-            .unwrap_err()
-            .to_string();
-        assert!(
-            both.ends_with(
-                " stands beside rate_bps (2000); allowed: one of them, the other 0 or null"
-            ),
-            "{both}"
-        );
     }
 
     #[test]
@@ -361,15 +350,11 @@ mod tests {
             setting_error(json!({"latency": 1})),
             "latency: unknown key; allowed: delay_us, jitter_us, jitter_distribution, reorder, rate_bps, loss, ber, errors_in, \
              spare_retransmissions, queue_packets, \
-             ge_enter, ge_leave, ge_loss, ge_ber, ge_good_us, ge_bad_us, duplicate, dama_frame_us, dama_delay_us, dama_cra_bps, trace"
+             ge_enter, ge_leave, ge_loss, ge_ber, ge_good_us, ge_bad_us, duplicate, dama_frame_us, dama_delay_us, dama_cra_bps"
         );
         assert_eq!(
             setting_error(json!({"ge_leave": 0})),
             "ge_leave: 0 is out of range; allowed: 0.000001 to 1"
-        );
-        assert_eq!(
-            setting_error(json!({"trace": 5})),
-            "trace: 5 is not a file; allowed: a path, a list of times in ms, or null for none"
         );
     }
 }

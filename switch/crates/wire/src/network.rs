@@ -77,6 +77,8 @@ pub struct Network {
     ahead: VecDeque<u32>,
     pub(crate) captures: Captures,
     seed: u64,
+    /// When the links began.
+    begun: Nanos,
     now: Nanos,
 }
 
@@ -99,6 +101,7 @@ impl Network {
             ahead: VecDeque::new(),
             captures: Captures::default(),
             seed,
+            begun: 0,
             now: 0,
         }
     }
@@ -148,8 +151,9 @@ impl Network {
         self.entrances[number] = entrance;
     }
 
-    /// The links begin at `now`: so do their traces.
+    /// The links begin at `now`: so do their series.
     pub fn begin(&mut self, now: Nanos) {
+        self.begun = now;
         for wire in &mut self.fabric.wires {
             wire.link.begin(now);
         }
@@ -372,7 +376,8 @@ impl Network {
     // ---- switches -----------------------------------------------------------------------------------------
 
     /// A switch is there from now on; the wires of its ports begin and end at it.
-    pub fn start(&mut self, index: usize, name: &str, device: Device) {
+    pub fn start(&mut self, index: usize, name: &str, mut device: Device) {
+        device.begin(self.begun);
         let mut switch = Switch::new(name, device, self.entities[index]);
         for &(of, port, outlet) in &self.plugs {
             if of as usize == index {

@@ -9,7 +9,6 @@ use netio::own_socket::reply;
 use netio::socket::RxCounters;
 use serde::Serialize;
 use serde_json::{json, Map, Value};
-use std::collections::BTreeMap;
 use traffic::link::{keys, LinkOptionError, Range, SpikeBlocks, Unit};
 use traffic::Nanos;
 
@@ -187,11 +186,10 @@ fn report(now: Nanos, network: &Network, link: usize, ports: Ports<'_>, counts: 
             let options = Value::Object(direction.options().show(Unit::Us));
             fields.insert(name.to_owned(), options);
             let left = |until: Option<Nanos>| us(until.map_or(0, |until| until - now));
-            let present = direction.present(now).into_iter();
             let under_way = json!({
                 "spike_left_us": left(direction.spike_until(now)),
                 "outage_left_us": left(direction.outage_until(now)),
-                "present": present.collect::<BTreeMap<_, _>>(),
+                "present": direction.present(now, Unit::Us),
             });
             fields.insert(format!("{name}_state"), under_way);
             continue;

@@ -130,7 +130,7 @@ fn mistakes_are_told_with_what_is_allowed() {
         told(json!({"op": "set", "link": "s1-s2"})),
         "nothing to set; allowed: delay_us, jitter_us, jitter_distribution, reorder, rate_bps, loss, ber, errors_in, \
          spare_retransmissions, queue_packets, \
-         ge_enter, ge_leave, ge_loss, ge_ber, ge_good_us, ge_bad_us, duplicate, dama_frame_us, dama_delay_us, dama_cra_bps, trace"
+         ge_enter, ge_leave, ge_loss, ge_ber, ge_good_us, ge_bad_us, duplicate, dama_frame_us, dama_delay_us, dama_cra_bps"
     );
     assert_eq!(
         told(json!({"op": "set", "link": "s1-s2", "loss": 0.5, "ber": 2})),
@@ -231,7 +231,7 @@ fn get_gives_links_in_the_form_of_the_file() {
         json!({"delay_us": 5000, "jitter_us": 0, "jitter_distribution": "uniform", "reorder": false,
                "rate_bps": 0, "loss": 0.0, "ber": 0.0, "errors_in": "frame", "spare_retransmissions": false,
                "queue_packets": 1000, "ge_enter": 0.0, "ge_leave": 1.0, "ge_loss": 1.0, "ge_ber": 0.0, "ge_good_us": 0,
-               "ge_bad_us": 0, "duplicate": 0.0, "dama_frame_us": 0, "dama_delay_us": 0, "dama_cra_bps": 0, "trace": null})
+               "ge_bad_us": 0, "duplicate": 0.0, "dama_frame_us": 0, "dama_delay_us": 0, "dama_cra_bps": 0})
     );
 }
 

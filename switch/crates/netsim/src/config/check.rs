@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
-use traffic::link::{Course, LinkOptionError, LinkOptions};
+use traffic::link::{LinkOptionError, LinkOptions};
 use uml::plan::Line;
 
 type Checked = Result<(), ConfigError>;
@@ -78,10 +78,9 @@ impl Config {
                     .to_device()
                     .check(port)
                     .map_err(|error| ConfigError::new(&here, error.message))?;
-                let has_rate = match settings.course() {
-                    Some(course) => matches!(*course, Course::Series(_)),
-                    None => settings.options.rate_bps.map_or(0, Rate::bps) > 0,
-                };
+                let rate_bps = settings.options.rate_bps.as_ref().map_or(0, Rate::bps);
+                let is_trace = settings.series().is_some_and(|series| series.is_trace());
+                let has_rate = rate_bps > 0 && !is_trace;
                 if settings.qdisc.is_some() && (self.machine.is_none() || !has_rate) {
                     let message = "needs a machine (`machine`) and the port's rate_bps, which is no delivery trace";
                     return Err(ConfigError::new(format!("{here}.qdisc"), message));
@@ -329,7 +328,7 @@ impl Config {
                 check_port(here, switch, change.port, nodes)?;
                 let port = change.port.unwrap_or_default();
                 let options = PortChange {
-                    rate_bps: change.rate_bps,
+                    rate_bps: change.rate_bps.clone(),
                     queue_packets: change.queue_packets,
                     ..PortChange::default()
                 };

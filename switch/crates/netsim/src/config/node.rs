@@ -7,7 +7,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
-use traffic::link::KeptCourse;
+use std::sync::Arc;
+use traffic::link::Series;
 use uml::plan::Qdisc;
 
 /// A compiled P4 program.
@@ -61,9 +62,9 @@ impl<'de> Deserialize<'de> for PortSettings {
 
 impl PortSettings {
     /// What its rate follows; None: it is a number.
-    pub(crate) fn course(&self) -> Option<KeptCourse> {
-        match self.options.rate_bps? {
-            Rate::Follows(course) => Some(course),
+    pub(crate) fn series(&self) -> Option<&Arc<Series>> {
+        match self.options.rate_bps.as_ref()? {
+            Rate::Follows(series) => Some(series),
             Rate::Constant(_) => None,
         }
     }
@@ -74,7 +75,6 @@ impl PortSettings {
         match self.qdisc {
             Some(_) => PortConfig {
                 rate_bps: 0,
-                course: None,
                 ..config
             },
             None => config,

@@ -66,8 +66,8 @@ fn bit_errors_of_a_burst_reach_the_receiver_and_are_found_there() {
 fn a_trace_is_the_rate_of_its_direction_until_it_is_taken_away() {
     // 100 opportunities of 1500 bytes a second for 250 packets a second of 986 behind the Ethernet header: 152 fit.
     let mut sim = network(&json!([
-        {"at_ns": S, "link": "s1-s2", "direction": "a_to_b", "set": {"trace": [10], "queue_packets": 5}},
-        {"at_ns": 3 * S, "link": "s1-s2", "direction": "a_to_b", "set": {"trace": null}}]));
+        {"at_ns": S, "link": "s1-s2", "direction": "a_to_b", "set": {"rate_bps": {"trace": [10]}, "queue_packets": 5}},
+        {"at_ns": 3 * S, "link": "s1-s2", "direction": "a_to_b", "set": {"rate_bps": 0}}]));
     sim.run_until(S);
     let before = way(&sim, "a_to_b").stats.delivered_packets;
     sim.run_until(3 * S - 1);

@@ -117,7 +117,7 @@ fn row(seed: u64) -> Value {
         json!({"delay_ns": 3_000_017, "loss": 0.01}),
         json!({"delay_ns": 2_000_029, "jitter_ns": 700_001, "rate_bps": 4_000_000, "queue_packets": 5, "loss": 0.003}),
         json!({"delay_ns": 5_000_039, "jitter_ns": 2_000_003, "reorder": true, "ge_enter": 0.002, "ge_leave": 0.2}),
-        json!({"delay_ns": 1_000_003, "trace": [1, 2, 2, 3, 5], "queue_packets": 9, "ber": 1e-6}),
+        json!({"delay_ns": 1_000_003, "rate_bps": {"trace": [1, 2, 2, 3, 5]}, "queue_packets": 9, "ber": 1e-6}),
     ];
     let switch = |n: u64| {
         let port = |port: u64| json!({"port": port, "rate_bps": 5_000_011 + n * port, "queue_packets": 20});

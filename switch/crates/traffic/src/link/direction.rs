@@ -4,14 +4,17 @@
 //! All instants are computed, never observed: calling late changes nothing in what happens when.
 
 use super::jitter::JitterDraw;
+use super::options::{LOSS, RATE_BPS};
 use super::segments::{Newest, Segment};
 use super::series::Playing;
 use super::service::Service;
+use super::settings::present;
 use super::streams::unit;
 use super::{
     BitErrors, DropReason, ErrorsIn, GilbertElliott, LinkOptionError, LinkOptions, LinkStats,
-    LinkStreams, LossModel, Nanos, Series, SpikeBlocks, UNTOUCHED_BYTES,
+    LinkStreams, LossModel, Nanos, Series, SpikeBlocks, Unit, UNTOUCHED_BYTES,
 };
+use serde_json::{Map, Value};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
@@ -28,7 +31,9 @@ pub struct Link<T> {
     bit_errors: [BitErrors; 2],
     has_bit_errors: bool,
     newest: Newest,
-    varying: Option<Box<Moving>>,
+    varying: Option<Box<[Option<Playing>; 4]>>,
+    /// When the link began.
+    begun: Nanos,
     line: Service,
     /// Frames that wait for the line.
     queue: VecDeque<Entry<T>>,
@@ -49,28 +54,6 @@ pub struct Link<T> {
     /// Nothing starts on the line before.
     blocked_until: Nanos,
     stats: LinkStats,
-}
-
-/// The settings beside the rate that are functions of time.
-#[derive(Debug)]
-struct Moving {
-    delay: Option<Playing>,
-    jitter: Option<Playing>,
-    loss: Option<Playing>,
-}
-
-impl Moving {
-    /// Delay and jitter of a frame that enters the medium at `at`.
-    fn delays(&mut self, at: Nanos, options: &LinkOptions) -> [Nanos; 2] {
-        let now = |series: &mut Option<Playing>, else_ns| match series {
-            Some(series) => libm::round(series.at(at)) as Nanos,
-            None => else_ns,
-        };
-        [
-            now(&mut self.delay, options.delay_ns),
-            now(&mut self.jitter, options.jitter_ns),
-        ]
-    }
 }
 
 /// A frame before the medium; its chance is already decided.
@@ -171,6 +154,7 @@ impl<T> Link<T> {
             has_bit_errors: false,
             newest: Newest::default(),
             varying: None,
+            begun: 0,
             line: Service::new(0),
             options: perfect,
             streams,
@@ -220,62 +204,57 @@ impl<T> Link<T> {
         self.outage.contains(now).then_some(self.outage.until)
     }
 
-    /// The link begins at `now`: so do its trace, its series, its frames of grants and its bursts in time. Instants before are of no meaning.
+    /// The link begins at `now`: so do its series, its frames of grants and its bursts in time. Instants before are of no meaning.
     pub fn begin(&mut self, now: Nanos) {
-        let has_beginning = self.options.course().is_some() || self.options.dama_frame_ns > 0;
+        self.begun = now;
+        let has_beginning =
+            self.options.series[RATE_BPS].is_some() || self.options.dama_frame_ns > 0;
         if has_beginning && self.on_line.is_none() {
-            self.line = Service::of(now, &self.options, self.streams.series_seeds("rate"));
+            let rate = self.options.series[RATE_BPS].as_ref();
+            let playing = rate.map(|series| self.play(RATE_BPS, series, now));
+            self.line = Service::of(now, &self.options, playing);
         }
         self.bursts.begin(now, &mut self.streams);
-        self.varying = None;
-        let options = self.options.clone();
-        self.vary(now, &options);
+        let series = std::mem::take(&mut self.options.series);
+        self.vary(now, &series);
+        self.options.series = series;
     }
 
-    /// Series of `options` that are not there yet begin now.
-    fn vary(&mut self, now: Nanos, options: &LinkOptions) {
-        let (old, new) = (&self.options.series, &options.series);
+    fn play(&self, setting: usize, series: &Arc<Series>, now: Nanos) -> Playing {
+        Playing::new(
+            series.clone(),
+            self.streams.series[setting],
+            self.begun,
+            now,
+        )
+    }
+
+    /// Series that are not there yet begin now, the line's left aside.
+    fn vary(&mut self, now: Nanos, new: &[Option<Arc<Series>>; 4]) {
         let mut before = self.varying.take();
-        let mut play = |name,
-                        old: &Option<Arc<Series>>,
-                        new: &Option<Arc<Series>>,
-                        playing: fn(&mut Moving) -> &mut Option<Playing>| {
-            let goes_on = before.as_mut().filter(|_| old == new);
-            let goes_on = goes_on.and_then(|before| playing(before).take());
-            let seeds = self.streams.series_seeds(name);
-            goes_on.or_else(|| new.clone().map(|series| Playing::new(series, seeds, now)))
-        };
-        let moving = Moving {
-            delay: play("delay", &old.delay, &new.delay, |moving| &mut moving.delay),
-            jitter: play("jitter", &old.jitter, &new.jitter, |moving| {
-                &mut moving.jitter
-            }),
-            loss: play("loss", &old.loss, &new.loss, |moving| &mut moving.loss),
-        };
-        let is_any = moving.delay.is_some() || moving.jitter.is_some() || moving.loss.is_some();
-        self.varying = is_any.then(|| Box::new(moving));
+        let play =
+            |setting: usize| match (&self.options.series[setting], &new[setting], &mut before) {
+                _ if setting == RATE_BPS => None,
+                (old, new, Some(before)) if old == new => before[setting].take(),
+                (_, new, _) => new.as_ref().map(|series| self.play(setting, series, now)),
+            };
+        let playing = [0, 1, RATE_BPS, LOSS].map(play);
+        self.varying = playing
+            .iter()
+            .any(Option::is_some)
+            .then(|| Box::new(playing));
     }
 
-    /// What holds at `now` of the settings that are functions of time, by name: times in µs, the rate in bit/s.
-    pub fn present(&self, now: Nanos) -> Vec<(&'static str, f64)> {
-        let mut found = Vec::new();
-        let mut add = |name, unit: f64, playing: Option<&Playing>| {
-            found.extend(playing.map(|playing| (name, playing.clone().at(now) / unit)));
-        };
+    /// What holds at `now` of the settings that are series, in the form that [`LinkOptions::show`] has.
+    pub fn present(&self, now: Nanos, unit: Unit) -> Map<String, Value> {
         let varying = self.varying.as_deref();
-        add(
-            "delay_us",
-            1e3,
-            varying.and_then(|moving| moving.delay.as_ref()),
-        );
-        add(
-            "jitter_us",
-            1e3,
-            varying.and_then(|moving| moving.jitter.as_ref()),
-        );
-        add("rate_bps", 1.0, self.line.playing());
-        add("loss", 1.0, varying.and_then(|moving| moving.loss.as_ref()));
-        found
+        let playing = (0..4).filter_map(|setting| match setting {
+            RATE_BPS => Some((RATE_BPS, self.line.playing()?)),
+            _ => Some((setting, varying?[setting].as_ref()?)),
+        });
+        let present =
+            playing.map(|(setting, playing)| present(setting, playing.clone().at(now), unit));
+        present.collect()
     }
 
     /// Changes the settings from `now` on. No frame is lost by it: frames on the medium keep their instants; the
@@ -289,15 +268,11 @@ impl<T> Link<T> {
         self.advance(now);
         let on_line_bytes = self.on_line.as_ref().map(|entry| entry.len_bytes);
         let waiting = self.queue.iter().map(|entry| entry.len_bytes);
-        let seeds = self.streams.series_seeds("rate");
-        self.line.change(
-            now,
-            [&self.options, &options],
-            seeds,
-            on_line_bytes,
-            waiting,
-        );
-        self.vary(now, &options);
+        let (seeds, begun) = (self.streams.series[RATE_BPS], self.begun);
+        let play = |series: &Arc<Series>| Playing::new(series.clone(), seeds, begun, now);
+        let change = [&self.options, &options];
+        self.line.change(now, change, play, on_line_bytes, waiting);
+        self.vary(now, &options.series);
         self.bursts.set(now, &options, &mut self.streams);
         self.loss = LossModel {
             good: options.loss,
@@ -373,10 +348,7 @@ impl<T> Link<T> {
         let is_free = self.on_line.is_none() && now >= self.blocked_until;
         // An unlimited line lets a frame into the medium at once, before an option can change.
         let no_jitter = self.options.jitter_ns == 0 && is_free && self.line.is_unlimited();
-        if let Some(Moving {
-            loss: Some(loss), ..
-        }) = self.varying.as_deref_mut()
-        {
+        if let Some([.., Some(loss)]) = self.varying.as_deref_mut() {
             self.loss.good = loss.at(now);
         }
         let entry = Entry {
@@ -475,10 +447,14 @@ impl<T> Link<T> {
             self.dropped.push_back((at, entry.item, reason));
             return;
         }
-        let delays = match &mut self.varying {
-            None => [self.options.delay_ns, self.options.jitter_ns],
-            Some(moving) => moving.delays(at, &self.options),
-        };
+        let mut delays = [self.options.delay_ns, self.options.jitter_ns];
+        if let Some(varying) = &mut self.varying {
+            for (delay, playing) in delays.iter_mut().zip(varying.iter_mut()) {
+                if let Some(playing) = playing {
+                    *delay = libm::round(playing.at(at)) as Nanos;
+                }
+            }
+        }
         let mut due = at
             + entry
                 .jitter

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files that settings name: the only thing that this crate reads, and never while frames are carried.
+//! Files of numbers that settings name: the only thing that this crate reads, and never while frames are carried.
 
-use super::trace::{Trace, OPPORTUNITIES_MAX};
+use super::trace::OPPORTUNITIES_MAX;
 use std::collections::BTreeMap;
+use std::fs::Metadata;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 /// Longest file that is read: as many lines as a trace may have, as long as they get.
 const FILE_BYTES_MAX: u64 = 12 * OPPORTUNITIES_MAX as u64;
 
-/// What a file was when it was read.
-#[derive(Debug, Clone, PartialEq)]
-struct Version {
-    modified: Option<SystemTime>,
-    len: u64,
-}
+/// What a file was when it was read: modified when, and how long.
+type Version = (Option<SystemTime>, u64);
 
-/// By path. Only the configuration and the control socket come here, never a frame.
-static READ: Mutex<BTreeMap<String, (Version, Arc<Trace>)>> = Mutex::new(BTreeMap::new());
+/// By path and columns. Only the configuration and the control socket come here, never a frame.
+static READ: Mutex<BTreeMap<(String, usize), (Version, Arc<[f64]>)>> = Mutex::new(BTreeMap::new());
 
-/// The version of a file that can be read.
+/// The first so many columns of a file, line by line: as they were read before, unless the file has changed since, so that
+/// reading it again keeps no frame waiting. Columns are apart by blanks, commas or semicolons; lines that begin with `#`
+/// and empty ones at the end count for nothing.
 ///
 /// # Errors
-/// A sentence with the path: a pipe or a device would keep frames waiting.
-fn version(path: &str) -> Result<Version, String> {
-    let file = std::fs::metadata(path).map_err(|e| format!("{path}: cannot be read: {e}"))?;
+/// A sentence with the path and the line. A pipe or a device would keep frames waiting.
+pub(super) fn numbers(path: &str, columns: usize) -> Result<Arc<[f64]>, String> {
+    let said = |e: std::io::Error| format!("{path}: cannot be read: {e}");
+    let file = std::fs::metadata(path).map_err(said)?;
     if !file.is_file() {
         return Err(format!("{path}: is not a regular file"));
     }
@@ -34,71 +34,71 @@ fn version(path: &str) -> Result<Version, String> {
             file.len()
         ));
     }
-    Ok(Version {
-        modified: file.modified().ok(),
-        len: file.len(),
-    })
-}
-
-/// The text of a file.
-///
-/// # Errors
-/// A sentence with the path.
-pub(super) fn text(path: &str) -> Result<String, String> {
-    version(path)?;
-    std::fs::read_to_string(path).map_err(|e| format!("{path}: cannot be read: {e}"))
-}
-
-/// The delivery trace of a file: as it was read before, unless it has changed since, so that a change to it later does not
-/// keep frames waiting.
-///
-/// # Errors
-/// A sentence with the path: it cannot be read, or is no trace.
-pub fn trace(path: &str) -> Result<Arc<Trace>, String> {
-    let version = version(path)?;
+    let version = |file: &Metadata| (file.modified().ok(), file.len());
     let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((known, trace)) = read.get(path) {
-        if *known == version && version.modified.is_some() {
-            return Ok(trace.clone());
+    let key = (path.to_owned(), columns);
+    if let Some((known, numbers)) = read.get(&key) {
+        if *known == version(&file) && known.0.is_some() {
+            return Ok(numbers.clone());
         }
     }
-    let trace = Trace::parse(path, &text(path)?).map_err(|e| format!("{path}: {e}"))?;
-    let trace = Arc::new(trace);
-    read.insert(path.to_owned(), (version, trace.clone()));
-    Ok(trace)
+    let text = std::fs::read_to_string(path).map_err(said)?;
+    let numbers = parse(&text, columns).map_err(|e| format!("{path}: {e}"))?;
+    let numbers: Arc<[f64]> = numbers.into();
+    read.insert(key, (version(&file), numbers.clone()));
+    Ok(numbers)
 }
+
+fn parse(text: &str, columns: usize) -> Result<Vec<f64>, String> {
+    let mut numbers = Vec::with_capacity(text.len() / 4);
+    for (number, line) in (1..).zip(text.trim_end().lines()) {
+        if line.starts_with('#') {
+            continue;
+        }
+        let words = line.split([' ', '\t', ',', ';', '\r']);
+        let words = words.filter(|word| !word.is_empty()).take(columns);
+        let before = numbers.len();
+        numbers.extend(words.map_while(|word| word.parse::<f64>().ok().filter(|x| x.is_finite())));
+        if numbers.len() < before + columns {
+            let shown: String = line.trim().chars().take(40).collect();
+            let columns = ["a number", "two numbers"][usize::from(columns > 1)];
+            return Err(format!("line {number}: {shown:?} is not {columns}"));
+        }
+    }
+    Ok(numbers)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_file_is_read_once_and_again_when_it_has_changed() {
-        let path = std::env::temp_dir().join(format!("wire-traces-{}.trace", std::process::id()));
+        let path = std::env::temp_dir().join(format!("link-files-{}.trace", std::process::id()));
         let name = path.to_str().unwrap();
-        std::fs::write(&path, "1\n").unwrap();
-        let first = trace(name).unwrap();
-        assert!(Arc::ptr_eq(&first, &trace(name).unwrap()));
-        std::fs::write(&path, "1\n2\n").unwrap();
-        let second = trace(name).unwrap();
-        assert_eq!((first.opportunities(), second.opportunities()), (1, 2));
+        std::fs::write(&path, "1\r\n\n").unwrap();
+        let first = numbers(name, 1).unwrap();
+        assert!(Arc::ptr_eq(&first, &numbers(name, 1).unwrap()));
+        std::fs::write(&path, "# t, x\n1, 2.5 7\n 2\t3\n").unwrap();
+        assert_eq!(*numbers(name, 2).unwrap(), [1.0, 2.5, 2.0, 3.0]);
         std::fs::write(&path, "1\nx\n2\n").unwrap();
-        let bad = trace(name).unwrap_err();
-        assert!(bad.contains(": line 2: \"x\" is not a time"), "{bad}");
+        let bad = numbers(name, 1).unwrap_err();
+        assert!(bad.ends_with(": line 2: \"x\" is not a number"), "{bad}");
+        let bad = numbers(name, 2).unwrap_err();
+        assert!(bad.ends_with(": line 1: \"1\" is not two numbers"), "{bad}");
         std::fs::remove_file(&path).unwrap();
-        let gone = trace(name).unwrap_err();
+        let gone = numbers(name, 1).unwrap_err();
         assert!(gone.contains("cannot be read: No such file"), "{gone}");
     }
 
     #[test]
     fn what_never_ends_is_not_read() {
-        assert_eq!(
-            trace("/dev/zero").unwrap_err(),
-            "/dev/zero: is not a regular file"
-        );
-        let path = std::env::temp_dir().join(format!("wire-traces-{}.long", std::process::id()));
+        let said = |path: &str| numbers(path, 1).unwrap_err();
+        assert_eq!(said("/dev/zero"), "/dev/zero: is not a regular file");
+        let path = std::env::temp_dir().join(format!("link-files-{}.long", std::process::id()));
         let file = std::fs::File::create(&path).unwrap();
         file.set_len(FILE_BYTES_MAX + 1).unwrap(); // a hole: nothing is written
-        let long = trace(path.to_str().unwrap()).unwrap_err();
+        let long = said(path.to_str().unwrap());
         std::fs::remove_file(&path).unwrap();
         assert!(
             long.ends_with(": 48000001 bytes are too long for a trace; allowed: 48000000"),

@@ -13,14 +13,13 @@
 //! - [`LossModel`], [`BitErrors`]: the impairments, each with one rate in the good state of [`GilbertElliott`] and one in
 //!   its bad state.
 //! - [`crate::line::Line`] is the line of a rate; a delivery [`Trace`] (Mahimahi) takes its place.
-//! - A delay, jitter, rate or loss is a number or a [`Series`], a function of time ([`Varying`]).
+//! - A delay, jitter, rate or loss is a number or a [`Series`], a function of time.
 //! - A hand-over is a [`Link::set`] at an instant.
 
 mod bit_errors;
 mod dama;
 mod direction;
 mod files;
-mod forms;
 mod gilbert;
 mod jitter;
 mod loss;
@@ -35,12 +34,11 @@ mod trace;
 
 pub use bit_errors::{BitErrors, ErrorsIn, UNTOUCHED_BYTES};
 pub use direction::{Exit, Link, Refused};
-pub use files::trace as read_trace;
 pub use gilbert::GilbertElliott;
 pub use jitter::JitterDistribution;
 pub use loss::LossModel;
-pub use options::{LinkOptions, SpikeBlocks, Varying};
-pub use series::{Course, KeptCourse, Playing, Rate, Seeds, Series};
+pub use options::{LinkOptions, SpikeBlocks, VARYING};
+pub use series::{Playing, Rate, Seeds, Series};
 pub use service::Service;
 pub use settings::{keys, number_of, schema, LinkOptionError, LinkSettings, Range, Unit};
 pub use stats::{DropReason, LinkStats};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can be set on a direction of a link, with ranges.
 
-use super::{Course, ErrorsIn, JitterDistribution, Nanos, Series, Trace};
+use super::{ErrorsIn, JitterDistribution, Nanos, Series};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -42,34 +42,16 @@ pub struct LinkOptions {
     pub dama_frame_ns: Nanos,
     pub dama_delay_ns: Nanos,
     pub dama_cra_bps: u64,
+    /// Those of [`VARYING`] that are functions of time. Beside it `delay_ns` is the least and `jitter_ns` the largest, `rate_bps`
+    /// and `loss` are the means.
     #[serde(skip)]
-    pub trace: Option<Arc<Trace>>,
-    /// What is a function of time. Beside it `delay_ns` is the least and `jitter_ns` the largest, `rate_bps` and `loss` are the means.
-    #[serde(skip)]
-    pub series: Varying,
+    pub series: [Option<Arc<Series>>; 4],
 }
 
-/// The settings that are functions of time; None: a number.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Varying {
-    pub delay: Option<Arc<Series>>,
-    pub jitter: Option<Arc<Series>>,
-    pub rate: Option<Arc<Series>>,
-    pub loss: Option<Arc<Series>>,
-}
-
-impl Varying {
-    /// That of a setting; None where it can be a number only.
-    pub(super) fn of(&mut self, setting: &str) -> Option<&mut Option<Arc<Series>>> {
-        match setting {
-            "delay" => Some(&mut self.delay),
-            "jitter" => Some(&mut self.jitter),
-            "rate_bps" => Some(&mut self.rate),
-            "loss" => Some(&mut self.loss),
-            _ => None,
-        }
-    }
-}
+/// The settings that may be functions of time.
+pub const VARYING: [&str; 4] = ["delay", "jitter", "rate_bps", "loss"];
+pub(super) const RATE_BPS: usize = 2;
+pub(super) const LOSS: usize = 3;
 
 impl Default for LinkOptions {
     fn default() -> Self {
@@ -94,19 +76,12 @@ impl Default for LinkOptions {
             dama_frame_ns: 0,
             dama_delay_ns: 0,
             dama_cra_bps: 0,
-            trace: None,
-            series: Varying::default(),
+            series: [const { None }; 4],
         }
     }
 }
 
 impl LinkOptions {
-    /// What the rate follows, unless it is a number.
-    pub(super) fn course(&self) -> Option<Course> {
-        let series = self.series.rate.clone().map(Course::Series);
-        series.or_else(|| self.trace.clone().map(Course::Trace))
-    }
-
     /// The least delay that a frame can meet.
     pub fn delay_min_ns(&self) -> Nanos {
         match self.jitter_distribution {

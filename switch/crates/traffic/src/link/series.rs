@@ -1,24 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A setting as a function of time: steps, a glide between them, or values that are drawn again and again.
+//! A setting as a function of time: steps, a glide between them, values that are drawn again and again, or a delivery trace.
 //!
-//! The value at an instant depends on the series, its seed and its beginning only, never on who asked before: the wire and
+//! The value at an instant depends on the series, its seeds and its beginning only, never on who asked before: the wire and
 //! the simulator get the same, and a series takes no draw from any impairment.
 
+use super::settings::Range;
 use super::streams::{unit, unit_above_zero};
-use super::{Nanos, Trace};
-use crate::seeds::fnv1a;
+use super::trace::Trace;
+use super::{files, Nanos};
+use crate::derived_seed;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{json, Value};
 use std::f64::consts::TAU;
-use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Standard deviations within which a normal draw stays.
-pub(super) const NORMAL_SDS: f64 = 4.0;
-const NEVER: Nanos = Nanos::MAX;
+const NORMAL_SDS: f64 = 4.0;
+/// A glide of a rate, which has to change at instants, changes so often.
+const GLIDE_STEP: Nanos = 1_000_000;
+
+/// What a key holds that may be a list or a file.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "must be a file or a list")]
+enum Table {
+    File(String),
+    Numbers(Vec<f64>),
+    Pairs(Vec<[f64; 2]>),
+}
+
+/// What may be written. Times are in s, values in ms (delay, jitter), bit/s (rate) or shares, whatever the unit of the setting's key.
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct Form {
+    /// Pairs of a time and the value from then on.
+    steps: Option<Table>,
+    /// One after the other, each for `every_s`, over and over.
+    values: Option<Table>,
+    /// Drawn from these two on, each for `every_s`: least and largest, mean and standard deviation, or one of a list.
+    uniform: Option<[f64; 2]>,
+    normal: Option<[f64; 2]>,
+    choice: Option<Vec<f64>>,
+    /// Mahimahi's format.
+    trace: Option<Table>,
+    every_s: Option<f64>,
+    repeat_s: Option<f64>,
+    /// How much of the period is over at the beginning; `random`: drawn, once for all series of a run that have the period.
+    phase: Option<Value>,
+    /// The value goes straight to the next one.
+    glide: bool,
+    /// What the values are multiplied by.
+    scale: Option<f64>,
+}
+
+const KINDS: [&str; 6] = ["steps", "values", "uniform", "normal", "choice", "trace"];
+
+/// What a series is read for.
+#[derive(Clone, Copy)]
+pub(super) struct Quantity {
+    /// Of its values.
+    pub range: Range,
+    /// From a value to that of the options.
+    pub factor: f64,
+    pub is_rate: bool,
+}
 
 /// A checked series, shared by the directions that follow it. Values are in the unit of [`super::LinkOptions`].
 #[derive(Debug, Clone, PartialEq)]
@@ -26,34 +73,31 @@ pub struct Series {
     /// As it was given.
     form: Value,
     shape: Shape,
-    min: f64,
-    max: f64,
+    /// After so long it begins anew, or draws anew; 0: never.
+    period: Nanos,
+    phase: Phase,
+    glide: bool,
+    /// The least value, the largest, and the mean over a period, or until the last step; of draws the expected value.
+    pub least: f64,
+    pub largest: f64,
+    pub mean: f64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Shape {
-    Steps {
-        /// From when which value holds; rising. Before the first one its value holds too.
-        steps: Box<[(Nanos, f64)]>,
-        /// After so long it begins anew.
-        repeat: Option<Nanos>,
-        /// The value goes straight to the next one.
-        glide: bool,
-    },
-    Drawn {
-        draw: Draw,
-        every: Nanos,
-        /// How much of the first value's time is over at the beginning; None: drawn.
-        phase: Option<Nanos>,
-    },
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Draw {
-    Uniform(f64, f64),
-    /// Mean and standard deviation.
-    Normal(f64, f64),
+enum Shape {
+    /// From when which value holds; rising. Before the first one its value holds too.
+    Steps(Box<[(Nanos, f64)]>),
+    Uniform,
+    /// The standard deviation.
+    Normal(f64),
     Choice(Box<[f64]>),
+    Trace(Arc<Trace>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Phase {
+    At(Nanos),
+    Random,
 }
 
 /// A piece of a series: from `from` on the value goes from `value` by `slope` a nanosecond, until `until`.
@@ -65,30 +109,202 @@ struct Piece {
     slope: f64,
 }
 
+/// A time in s.
+fn time(key: &str, s: Option<f64>) -> Result<Option<Nanos>, String> {
+    let range = Range::new(1e-3, 1e6, " s", false);
+    let checked = s.map(|s| range.check(s, s)).transpose();
+    let s = checked.map_err(|e| format!("{key}: {e}"))?;
+    Ok(s.map(|s| libm::round(s * 1e9) as Nanos))
+}
+
+/// Of a table with so many columns, row by row.
+fn numbers(table: Table, columns: usize) -> Result<Arc<[f64]>, String> {
+    match (table, columns) {
+        (Table::File(path), _) if !path.is_empty() => files::numbers(&path, columns),
+        (Table::Numbers(numbers), 1) => Ok(numbers.into()),
+        (Table::Pairs(pairs), 2) => Ok(pairs.into_iter().flatten().collect()),
+        (_, columns) => Err(format!(
+            "is not {}; allowed: a file, or a list of them",
+            ["numbers", "pairs of a time in s and a value"][usize::from(columns > 1)]
+        )),
+    }
+}
+
 impl Series {
-    /// Values below `min` or above `max` are drawn as these.
-    pub(super) fn new(form: Value, shape: Shape, [min, max]: [f64; 2]) -> Series {
-        let bounds = |values: &mut dyn Iterator<Item = f64>| {
-            values.fold([f64::MAX, f64::MIN], |[a, b], x| [a.min(x), b.max(x)])
-        };
-        let [low, high] = match &shape {
-            Shape::Steps { steps, .. } => bounds(&mut steps.iter().map(|step| step.1)),
-            Shape::Drawn { draw, .. } => match draw {
-                Draw::Uniform(low, high) => [*low, *high],
-                Draw::Normal(mean, sd) => [mean - NORMAL_SDS * sd, mean + NORMAL_SDS * sd],
-                Draw::Choice(values) => bounds(&mut values.iter().copied()),
-            },
-        };
-        let (min, max) = match shape {
-            Shape::Drawn { .. } => (low.max(min), high.min(max)),
-            Shape::Steps { .. } => (low, high),
-        };
-        Series {
-            form,
-            shape,
-            min,
-            max,
+    /// # Errors
+    /// What is wrong, and what is allowed.
+    pub(super) fn read(given: &Value, of: Quantity) -> Result<Series, String> {
+        let object = given.as_object().ok_or("is not an object")?;
+        // One by one, since the error of a whole object does not say which value is wrong.
+        for (key, value) in object {
+            Form::deserialize(json!({key: value})).map_err(|e| format!("{key}: {e}"))?;
         }
+        let mut kinds = KINDS.into_iter().filter(|kind| object.contains_key(*kind));
+        let (Some(kind), None) = (kinds.next(), kinds.next()) else {
+            return Err(format!("is to have one of {}", KINDS.join(", ")));
+        };
+        let beside: &[&str] = match kind {
+            "trace" => &[],
+            "steps" => &["repeat_s", "phase", "glide", "scale"],
+            _ => &["every_s", "phase", "glide", "scale"],
+        };
+        if let Some(key) = object
+            .keys()
+            .find(|key| *key != kind && !beside.contains(&key.as_str()))
+        {
+            let allowed = match beside {
+                [] => "nothing".to_owned(),
+                _ => beside.join(", "),
+            };
+            return Err(format!(
+                "{key} stands beside {kind}; allowed beside it: {allowed}"
+            ));
+        }
+        let form = Form::deserialize(given).map_err(|e| e.to_string())?;
+        Self::checked(given.clone(), kind, form, of).map_err(|e| format!("{kind}: {e}"))
+    }
+
+    fn checked(given: Value, kind: &str, form: Form, of: Quantity) -> Result<Series, String> {
+        let scale = form.scale.unwrap_or(1.0);
+        let value = |x: f64| {
+            let checked = of.range.check(x * scale, x * scale);
+            checked.map(|x| x * of.factor)
+        };
+        let every = time("every_s", form.every_s)?;
+        let mut period = time("repeat_s", form.repeat_s)?.or(every).unwrap_or(0);
+        if period == 0 && kind != "steps" && kind != "trace" {
+            return Err("every_s is missing".to_owned());
+        }
+        let [mut least, mut largest, mut mean] = [0.0; 3];
+        let shape = match (form.steps.or(form.values).or(form.trace), kind) {
+            (Some(table), "trace") => {
+                if !of.is_rate {
+                    return Err("only a rate has a trace".to_owned());
+                }
+                let source = given["trace"].as_str().unwrap_or("times").to_owned();
+                let trace = Trace::new(source, &numbers(table, 1)?).map_err(|e| e.to_string())?;
+                mean = trace.mean_rate_bps();
+                Shape::Trace(Arc::new(trace))
+            }
+            (Some(table), _) => {
+                let columns = if kind == "steps" { 2 } else { 1 };
+                let numbers = numbers(table, columns)?;
+                let mut steps: Vec<(Nanos, f64)> = Vec::with_capacity(numbers.len());
+                for (number, row) in numbers.chunks(columns).enumerate() {
+                    let s = match row {
+                        [s, _] => *s,
+                        _ => (number as u64 * period) as f64 / 1e9,
+                    };
+                    let at = libm::round(s * 1e9) as Nanos;
+                    let wrong = |e: String| format!("number {}: {e}", number + 1);
+                    if !(0.0..=1e9).contains(&s) || steps.last().is_some_and(|last| last.0 >= at) {
+                        return Err(wrong(format!(
+                            "{s} s is not later than the one before; allowed: 0 to 1e9, rising"
+                        )));
+                    }
+                    steps.push((at, value(row[columns - 1]).map_err(wrong)?));
+                }
+                let last = steps.last().ok_or("has no value; allowed: one or more")?.0;
+                if kind == "values" {
+                    period *= steps.len() as u64;
+                }
+                if period > 0 && last >= period {
+                    return Err(format!(
+                        "repeat_s is not behind the last step ({} s)",
+                        last as f64 / 1e9
+                    ));
+                }
+                Shape::Steps(steps.into())
+            }
+            (None, _) => {
+                let given = form.uniform.or(form.normal).map(Vec::from);
+                let drawn = given.or(form.choice).filter(|list| !list.is_empty());
+                let mut drawn = drawn.ok_or("has no value; allowed: one or more")?;
+                let sd = if kind == "normal" {
+                    drawn.swap_remove(1) * scale * of.factor
+                } else {
+                    0.0
+                };
+                if sd < 0.0 || kind == "uniform" && drawn[0] > drawn[1] {
+                    return Err("is not in order; allowed: least and largest value, or mean and standard deviation".to_owned());
+                }
+                let drawn = drawn
+                    .into_iter()
+                    .map(value)
+                    .collect::<Result<Vec<f64>, _>>()?;
+                mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
+                let [low, high] = [of.range.min, of.range.max].map(|bound| bound * of.factor);
+                least = drawn.iter().fold(f64::MAX, |a, b| a.min(*b)) - NORMAL_SDS * sd;
+                largest = drawn.iter().fold(f64::MIN, |a, b| a.max(*b)) + NORMAL_SDS * sd;
+                match kind {
+                    "uniform" => Shape::Uniform,
+                    "normal" => {
+                        (least, largest) = (least.max(low), largest.min(high));
+                        Shape::Normal(sd)
+                    }
+                    _ => Shape::Choice(drawn.into()),
+                }
+            }
+        };
+        let is_drawn = KINDS[2..5].contains(&kind);
+        let phase = match form
+            .phase
+            .as_ref()
+            .map(|phase| (phase.as_f64(), phase.as_str()))
+        {
+            None if !is_drawn => Phase::At(0),
+            None => Phase::Random,
+            Some((_, Some("random"))) if period > 0 => Phase::Random,
+            Some((Some(s), _)) if (0.0..period as f64 / 1e9).contains(&s) => {
+                Phase::At(libm::round(s * 1e9) as Nanos)
+            }
+            _ => {
+                return Err(format!(
+                    "phase is not known; allowed: \"random\", or a time in s below {}",
+                    period as f64 / 1e9
+                ))
+            }
+        };
+        let mut series = Series {
+            form: given,
+            shape,
+            period,
+            phase,
+            glide: form.glide,
+            least,
+            largest,
+            mean,
+        };
+        series.measure_steps();
+        Ok(series)
+    }
+
+    fn measure_steps(&mut self) {
+        let Shape::Steps(steps) = &self.shape else {
+            return;
+        };
+        let values = || steps.iter().map(|step| step.1);
+        let ends = (
+            values().fold(f64::MAX, f64::min),
+            values().fold(f64::MIN, f64::max),
+        );
+        let end = self.period.max(steps[steps.len() - 1].0).max(1);
+        // The first value holds from the beginning.
+        let begins = (1..steps.len()).map(|number| steps[number].0);
+        let begins = std::iter::once(0)
+            .chain(steps.first().map(|step| step.0).filter(|at| *at > 0))
+            .chain(begins);
+        let mean = begins.map(|at| self.piece(0, at)).fold(0.0, |sum, piece| {
+            let span = (piece.until.min(end) - piece.from) as f64;
+            sum + span * (piece.value + piece.slope * span / 2.0)
+        });
+        (self.least, self.largest) = ends;
+        self.mean = mean / end as f64;
+    }
+
+    /// Whether it is a delivery trace.
+    pub fn is_trace(&self) -> bool {
+        matches!(self.shape, Shape::Trace(_))
     }
 
     /// As it was given.
@@ -96,90 +312,52 @@ impl Series {
         &self.form
     }
 
-    /// The least value and the largest.
-    pub fn bounds(&self) -> [f64; 2] {
-        [self.min, self.max]
-    }
-
-    /// Over a round, or until the last step where there is no other; of what is drawn, the expected value.
-    pub fn mean(&self) -> f64 {
-        match &self.shape {
-            Shape::Steps { steps, repeat, .. } => {
-                let end = repeat.unwrap_or(steps[steps.len() - 1].0);
-                let (mut t, mut sum) = (0, 0.0);
-                while t < end {
-                    let piece = self.piece(Seeds::default(), t);
-                    let until = piece.until.min(end);
-                    let (span, middle) = ((until - t) as f64, (t + until) as f64 / 2.0);
-                    sum += span * (piece.value + piece.slope * (middle - piece.from as f64));
-                    t = until;
+    /// What holds at `t` of time that begins with a period.
+    fn piece(&self, seed: u64, t: Nanos) -> Piece {
+        let round = t.checked_div(self.period).unwrap_or(0);
+        let begin = round * self.period;
+        let draw = |round: u64| {
+            let mut random = Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(round));
+            let (first, second) = (random.next_u64(), random.next_u64());
+            let drawn = match &self.shape {
+                Shape::Normal(sd) => {
+                    let radius = libm::sqrt(-2.0 * libm::log(unit_above_zero(first)));
+                    self.mean + sd * radius * libm::cos(TAU * unit(second))
                 }
-                if end == 0 {
-                    steps[0].1
-                } else {
-                    sum / end as f64
-                }
-            }
-            Shape::Drawn { draw, .. } => match draw {
-                Draw::Uniform(low, high) => (low + high) / 2.0,
-                Draw::Normal(mean, _) => *mean,
-                Draw::Choice(values) => values.iter().sum::<f64>() / values.len() as f64,
-            },
-        }
-    }
-
-    /// What holds at `t` after the beginning.
-    fn piece(&self, seeds: Seeds, t: Nanos) -> Piece {
-        match &self.shape {
-            Shape::Steps {
-                steps,
-                repeat,
-                glide,
-            } => {
-                let round = repeat.map_or(0, |repeat| t - t % repeat);
-                let next = steps.partition_point(|step| step.0 <= t - round);
-                let here = steps[next.saturating_sub(1)];
-                let end = repeat.map(|repeat| (repeat, steps[0].1));
-                let until = steps.get(next).copied().or(end);
-                let slope = match until {
-                    Some((at, value)) if *glide && next > 0 => {
-                        (value - here.1) / (at - here.0) as f64
-                    }
-                    _ => 0.0,
+                Shape::Choice(values) => values[(unit(first) * values.len() as f64) as usize],
+                _ => self.least + (self.largest - self.least) * unit(first),
+            };
+            drawn.clamp(self.least, self.largest)
+        };
+        let (from, until, value, next) = match &self.shape {
+            Shape::Steps(steps) => {
+                let behind = steps.partition_point(|step| step.0 <= t - begin);
+                let (from, value) = steps[behind.saturating_sub(1)];
+                let end = match self.period {
+                    0 => (Nanos::MAX, value),
+                    period => (period, steps[0].1),
                 };
-                Piece {
-                    from: round + if next > 0 { here.0 } else { 0 },
-                    until: until.map_or(NEVER, |(at, _)| round + at),
-                    value: here.1,
-                    slope,
-                }
+                let (until, next) = steps.get(behind).copied().unwrap_or(end);
+                (from.min(t - begin), until, value, next)
             }
-            Shape::Drawn { draw, every, phase } => {
-                let random = |seed: u64, number: u64| {
-                    let bytes = seed.to_le_bytes().into_iter().chain(number.to_le_bytes());
-                    Xoshiro256PlusPlus::seed_from_u64(fnv1a(bytes))
-                };
-                let drawn =
-                    || (unit(random(seeds.phase, *every).next_u64()) * *every as f64) as Nanos;
-                let gone = phase.unwrap_or_else(drawn);
-                let number = (t + gone) / every;
-                let mut random = random(seeds.values, number);
-                let (first, second) = (random.next_u64(), random.next_u64());
-                let value = match draw {
-                    Draw::Uniform(low, high) => low + (high - low) * unit(first),
-                    Draw::Normal(mean, sd) => {
-                        let radius = libm::sqrt(-2.0 * libm::log(unit_above_zero(first)));
-                        mean + sd * radius * libm::cos(TAU * unit(second))
-                    }
-                    Draw::Choice(values) => values[(unit(first) * values.len() as f64) as usize],
-                };
-                Piece {
-                    from: (number * every).saturating_sub(gone),
-                    until: (number + 1) * every - gone,
-                    value: value.clamp(self.min, self.max),
-                    slope: 0.0,
-                }
-            }
+            _ => (
+                0,
+                self.period,
+                draw(round),
+                draw(round + u64::from(self.glide)),
+            ),
+        };
+        let slope = if self.glide {
+            (next - value) / (until - from) as f64
+        } else {
+            0.0
+        };
+        let until = begin.saturating_add(until);
+        Piece {
+            from: begin + from,
+            until,
+            value,
+            slope,
         }
     }
 }
@@ -187,62 +365,89 @@ impl Series {
 /// Of what a series draws.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Seeds {
-    pub values: u64,
-    /// Series with the same one and the same time between draws change at the same instants.
-    pub phase: u64,
+    values: u64,
+    phase: u64,
+}
+
+impl Seeds {
+    /// The values of `name`, and the phase of all series of a run.
+    pub fn new(run: u64, name: &str) -> Seeds {
+        Seeds {
+            values: derived_seed(run, name),
+            phase: derived_seed(run, "phase"),
+        }
+    }
 }
 
 /// A series that has begun, with the piece of it that was asked for last.
 #[derive(Debug, Clone)]
 pub struct Playing {
     series: Arc<Series>,
-    seeds: Seeds,
+    seed: u64,
     begin: Nanos,
-    /// In time since the beginning.
+    /// How much of a period was over then.
+    gone: Nanos,
     piece: Piece,
 }
 
-/// A glide of a rate, which has to change at instants, changes so often.
-const GLIDE_STEP: Nanos = 1_000_000;
-
 impl Playing {
-    /// The series, beginning at `begin`.
-    pub fn new(series: Arc<Series>, seeds: Seeds, begin: Nanos) -> Playing {
-        let piece = series.piece(seeds, 0);
+    /// The series from `now` on. One with a random phase is as if it had begun with the run, at `run`.
+    pub fn new(series: Arc<Series>, seeds: Seeds, run: Nanos, now: Nanos) -> Playing {
+        let (begin, gone) = match series.phase {
+            Phase::At(gone) => (now, gone),
+            Phase::Random => {
+                let seed = seeds.phase.wrapping_add(series.period);
+                let drawn = Xoshiro256PlusPlus::seed_from_u64(seed).next_u64();
+                (run, (unit(drawn) * series.period as f64) as Nanos)
+            }
+        };
+        let piece = series.piece(seeds.values, gone);
         Playing {
             series,
-            seeds,
+            seed: seeds.values,
             begin,
+            gone,
             piece,
         }
     }
 
-    /// When it began.
-    pub fn begin(&self) -> Nanos {
-        self.begin
+    /// The trace that the series is.
+    pub(super) fn trace(&self) -> Option<&Arc<Trace>> {
+        match &self.series.shape {
+            Shape::Trace(trace) => Some(trace),
+            _ => None,
+        }
     }
 
     /// The value at `now`; before the beginning the first one.
     #[inline]
     pub fn at(&mut self, now: Nanos) -> f64 {
-        let t = now.saturating_sub(self.begin);
+        let t = now.saturating_sub(self.begin) + self.gone;
         if !(self.piece.from..self.piece.until).contains(&t) {
-            self.piece = self.series.piece(self.seeds, t);
+            self.piece = self.series.piece(self.seed, t);
         }
         self.piece.value + self.piece.slope * (t - self.piece.from) as f64
     }
 
     /// The value at `now`, and when the next one holds; a glide goes by steps of 1 ms.
     pub fn step(&mut self, now: Nanos) -> (f64, Nanos) {
-        let value = self.at(now);
-        let until = match self.piece.slope {
-            0.0 => self.piece.until,
-            _ => {
-                let t = now.saturating_sub(self.begin);
-                self.piece.until.min((t / GLIDE_STEP + 1) * GLIDE_STEP)
-            }
+        self.at(now);
+        let t = now.saturating_sub(self.begin) + self.gone;
+        let Piece {
+            from,
+            until,
+            value,
+            slope,
+        } = self.piece;
+        let (since, until) = match slope {
+            0.0 => (from, until),
+            _ => (
+                (t - t % GLIDE_STEP).max(from),
+                until.min(t - t % GLIDE_STEP + GLIDE_STEP),
+            ),
         };
-        (value, until.saturating_add(self.begin))
+        let until = until.saturating_add(self.begin);
+        (value + slope * (since - from) as f64, until - self.gone)
     }
 
     /// From when to `until` the value is what.
@@ -258,79 +463,19 @@ impl Playing {
     }
 }
 
-/// What the rate of a line follows.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Course {
-    Series(Arc<Series>),
-    Trace(Arc<Trace>),
-}
-
-impl Course {
-    /// bit/s: over a round.
-    pub fn mean_bps(&self) -> u64 {
-        let mean = match self {
-            Course::Series(series) => series.mean(),
-            Course::Trace(trace) => trace.mean_rate_bps(),
-        };
-        libm::round(mean).max(1.0) as u64
-    }
-
-    /// As it was given.
-    pub fn form(&self) -> Value {
-        match self {
-            Course::Series(series) => series.form().clone(),
-            Course::Trace(trace) => serde_json::json!({"trace": trace.source()}),
-        }
-    }
-}
-
-/// A rate in bit/s, 0 for unlimited, or what it follows. The latter is read from a form, and shown as its mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A rate in bit/s, 0 for unlimited, or what it follows. It is shown as its mean.
+#[derive(Clone, Debug, PartialEq)]
 pub enum Rate {
     Constant(u64),
-    Follows(KeptCourse),
+    Follows(Arc<Series>),
 }
-
-/// A course that is there until the process ends, each one once: so the options of a port are plain values.
-#[derive(Clone, Copy, Debug)]
-pub struct KeptCourse(&'static Course);
-
-impl KeptCourse {
-    /// Keeps a course.
-    pub fn new(course: Course) -> KeptCourse {
-        static KEPT: Mutex<Vec<&Course>> = Mutex::new(Vec::new());
-        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = kept.iter().find(|known| ***known == course);
-        KeptCourse(known.copied().unwrap_or_else(|| {
-            let new = Box::leak(Box::new(course));
-            kept.push(new);
-            new
-        }))
-    }
-}
-
-impl Deref for KeptCourse {
-    type Target = Course;
-
-    fn deref(&self) -> &Course {
-        self.0
-    }
-}
-
-impl PartialEq for KeptCourse {
-    fn eq(&self, other: &KeptCourse) -> bool {
-        std::ptr::eq(self.0, other.0)
-    }
-}
-
-impl Eq for KeptCourse {}
 
 impl Rate {
-    /// The number.
-    pub fn bps(self) -> u64 {
+    /// The number, or the mean.
+    pub fn bps(&self) -> u64 {
         match self {
-            Rate::Constant(rate_bps) => rate_bps,
-            Rate::Follows(course) => course.mean_bps(),
+            Rate::Constant(rate_bps) => *rate_bps,
+            Rate::Follows(series) => libm::round(series.mean).max(1.0) as u64,
         }
     }
 }
@@ -344,10 +489,9 @@ impl Serialize for Rate {
 impl<'de> Deserialize<'de> for Rate {
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Rate, D::Error> {
         match Value::deserialize(reader)? {
-            form @ Value::Object(_) => {
-                let course = super::settings::read_course(&form).map_err(D::Error::custom)?;
-                Ok(Rate::Follows(KeptCourse::new(course)))
-            }
+            form @ Value::Object(_) => super::settings::read_rate(&form)
+                .map(Rate::Follows)
+                .map_err(D::Error::custom),
             number => u64::deserialize(number)
                 .map(Rate::Constant)
                 .map_err(D::Error::custom),

@@ -3,10 +3,12 @@
 //! trace, or grants.
 
 use super::dama::DamaLine;
-use super::series::{Course, Playing, Seeds};
+use super::options::RATE_BPS;
+use super::series::{Playing, Series};
 use super::trace::TraceLine;
 use super::{LinkOptions, Nanos};
 use crate::line::Line;
+use std::sync::Arc;
 
 /// A line.
 #[derive(Debug)]
@@ -38,31 +40,28 @@ impl Service {
         }
     }
 
-    /// A free line whose rate follows `course`, which begins now; `seeds` are those of what it draws.
-    pub fn begin(now: Nanos, course: &Course, seeds: Seeds) -> Self {
+    /// A free line whose rate follows a series, which begins now.
+    fn following(now: Nanos, playing: Playing) -> Self {
         let mut service = Self::new(0);
-        match course {
-            Course::Trace(trace) => service.line = Kind::Trace(TraceLine::new(trace.clone(), now)),
-            Course::Series(series) => {
-                service.rate = Some(Box::new(Playing::new(series.clone(), seeds, now)));
-                service.next_change = now;
+        match playing.trace() {
+            Some(trace) => service.line = Kind::Trace(TraceLine::new(trace.clone(), now)),
+            None => {
+                service.rate = Some(Box::new(playing));
                 service.change_rate(now);
             }
         }
         service
     }
 
-    /// The line of a direction with these options, which begins now.
-    pub(super) fn of(now: Nanos, options: &LinkOptions, seeds: Seeds) -> Self {
-        match options.course() {
-            Some(course) => Self::begin(now, &course, seeds),
-            None => Self {
-                line: match options.dama_frame_ns {
-                    0 => Kind::Rate(Line::new(options.rate_bps)),
-                    _ => Kind::Dama(DamaLine::new(now, options)),
-                },
+    /// The line of a direction with these options, which begins now; `playing` is what its rate follows.
+    pub(super) fn of(now: Nanos, options: &LinkOptions, playing: Option<Playing>) -> Self {
+        match playing {
+            Some(playing) => Self::following(now, playing),
+            None if options.dama_frame_ns > 0 => Self {
+                line: Kind::Dama(DamaLine::new(now, options)),
                 ..Self::new(0)
             },
+            None => Self::new(options.rate_bps),
         }
     }
 
@@ -145,13 +144,13 @@ impl Service {
         }
     }
 
-    /// Changes from `old` to `new` options: as [`Self::set_rate`] and [`Self::set_course`] do. With other grants all that is on the
+    /// Changes from `old` to `new` options: as [`Self::set_rate`] and [`Self::follow`] do. With other grants all that is on the
     /// line and what waits, of these lengths, is asked for anew.
     pub(super) fn change(
         &mut self,
         now: Nanos,
         [old, new]: [&LinkOptions; 2],
-        seeds: Seeds,
+        play: impl Fn(&Arc<Series>) -> Playing,
         on_line_bytes: Option<u32>,
         waiting: impl Iterator<Item = u32>,
     ) {
@@ -159,24 +158,20 @@ impl Service {
             0 => None,
             frame => Some((frame, of.dama_delay_ns, of.dama_cra_bps, of.rate_bps)),
         };
+        let (before, series) = (&old.series[RATE_BPS], &new.series[RATE_BPS]);
         if dama(old) != dama(new) {
-            *self = Self::of(now, new, seeds);
+            *self = Self::of(now, new, series.as_ref().map(play));
             for len_bytes in on_line_bytes.into_iter().chain(waiting) {
                 self.request(now, len_bytes);
             }
             if let Some(len_bytes) = on_line_bytes {
                 self.occupy(now, len_bytes);
             }
-            return;
-        }
-        match (old.course(), new.course()) {
-            (old, Some(new)) if old.as_ref() != Some(&new) => {
-                self.set_course(now, &new, seeds, on_line_bytes);
+        } else if before != series || (series.is_none() && old.rate_bps != new.rate_bps) {
+            match series {
+                Some(series) => self.follow(now, play(series), on_line_bytes),
+                None => self.set_rate(now, new.rate_bps, on_line_bytes),
             }
-            (course, None) if course.is_some() || old.rate_bps != new.rate_bps => {
-                self.set_rate(now, new.rate_bps, on_line_bytes);
-            }
-            _ => {}
         }
     }
 
@@ -192,23 +187,16 @@ impl Service {
         }
     }
 
-    /// Another course from now on. The frame on the line goes on at the first rate of a series; with a trace, or after one,
+    /// The rate follows a series from now on. The frame on the line goes on at its first rate; with a trace, or after one,
     /// it begins anew.
-    pub fn set_course(
-        &mut self,
-        now: Nanos,
-        course: &Course,
-        seeds: Seeds,
-        on_line_bytes: Option<u32>,
-    ) {
+    pub fn follow(&mut self, now: Nanos, playing: Playing, on_line_bytes: Option<u32>) {
         self.is_free(now);
-        let new = Self::begin(now, course, seeds);
-        match (&self.line, &new.line) {
-            (Kind::Rate(_), Kind::Rate(_)) => {
-                self.rate = new.rate;
+        match (&self.line, playing.trace()) {
+            (Kind::Rate(_), None) => {
+                self.rate = Some(Box::new(playing));
                 self.change_rate(now);
             }
-            _ => self.replace(now, new, on_line_bytes),
+            _ => self.replace(now, Self::following(now, playing), on_line_bytes),
         }
     }
 

@@ -2,11 +2,10 @@
 //! The settings of a direction as JSON, one row each: name and what it may be. All that reads, shows or checks settings does
 //! so by these rows.
 
-use super::forms::{self, Quantity};
-use super::{Course, ErrorsIn, JitterDistribution, LinkOptions, Nanos, Series, Trace, Varying};
-use serde::Deserialize;
+use super::options::{RATE_BPS, VARYING};
+use super::series::Quantity;
+use super::{ErrorsIn, JitterDistribution, LinkOptions, Nanos, Series};
 use serde_json::{json, Map, Value};
-use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -97,7 +96,6 @@ enum Kind {
     Number(Range),
     Flag,
     Word(&'static [&'static str]),
-    Trace,
 }
 
 const CHANCE: Kind = number(0.0, 1.0, "", false);
@@ -135,57 +133,71 @@ const PERIOD_NS_MIN: Nanos = 1_000_000;
 const GRANTED: Kind = rate("none");
 const DISTRIBUTION: Kind = Kind::Word(JitterDistribution::NAMES);
 
-/// What a series of a setting is made of, times in ms; None: the setting is a number only.
-fn quantity(row: Row) -> Option<Quantity> {
-    Varying::default().of(row.name)?;
-    let (kind, factor) = match row.kind {
-        Kind::Time => (number(0.0, 60e3, " ms", false), 1e6),
-        kind => (kind, 1.0),
-    };
-    Some(Quantity {
-        range: kind.range(Unit::Ns)?,
-        factor,
-        is_rate: row.name == "rate_bps",
-        is_loss: row.name == "loss",
-    })
+/// The place of a setting that may be a function of time in [`VARYING`].
+fn varies(row: Row) -> Option<usize> {
+    VARYING.iter().position(|name| *name == row.name)
 }
 
-/// Reads what the rate of a port follows: a form of `rate_bps`.
+/// What a series of a setting is made of: times in ms.
+fn read_series(row: Row, given: &Value) -> Result<Series, String> {
+    let (range, factor) = match row.kind {
+        Kind::Number(range) => (range, 1.0),
+        _ => (Range::new(0.0, 60e3, " ms", false), 1e6),
+    };
+    let is_rate = row.name == "rate_bps";
+    let zero = is_rate.then_some("nothing leaves");
+    let range = Range {
+        whole: false,
+        zero,
+        ..range
+    };
+    Series::read(
+        given,
+        Quantity {
+            range,
+            factor,
+            is_rate,
+        },
+    )
+}
+
+fn find(key_of: impl Fn(Row) -> bool) -> Option<Row> {
+    ROWS.into_iter().find(|row| key_of(*row))
+}
+
+/// Reads what the rate of a port follows.
 ///
 /// # Errors
 /// What is wrong, and what is allowed.
-pub(super) fn read_course(given: &Value) -> Result<Course, String> {
-    let of = ROWS
-        .iter()
-        .find(|row| row.name == "rate_bps")
-        .and_then(|row| quantity(*row));
-    forms::read(given, of.ok_or("a rate is a number")?)
+pub(super) fn read_rate(given: &Value) -> Result<Arc<Series>, String> {
+    let row = find(|row| row.name == "rate_bps").ok_or("a rate is a number")?;
+    read_series(row, given).map(Arc::new)
 }
 
 /// The number that stands for a series of a setting (named by its key): the least delay, the largest jitter, the mean of
-/// others, a delivery trace's too.
+/// others.
 ///
 /// # Errors
-/// What is wrong with the form, and what is allowed.
+/// What is wrong with the series, and what is allowed.
 pub fn number_of(setting: &str, form: &Value, unit: Unit) -> Result<f64, String> {
-    let row = ROWS.iter().find(|row| key(**row, unit) == setting);
-    let (row, of) = row
-        .and_then(|row| Some((row, quantity(*row)?)))
-        .ok_or_else(|| format!("{setting} is no setting that may vary"))?;
-    Ok(match forms::read(form, of)? {
-        Course::Series(series) => stands_for(*row, &series) / unit_of(*row, unit),
-        course => course.mean_bps() as f64,
-    })
+    let row = find(|row| key(row, unit) == setting && varies(row).is_some());
+    let row = row.ok_or_else(|| format!("{setting} is no setting that may vary"))?;
+    Ok(stands_for(row, &read_series(row, form)?) / unit_of(row, unit))
 }
 
 fn stands_for(row: Row, series: &Series) -> f64 {
-    let [min, max] = series.bounds();
     match row.name {
-        "delay" => libm::round(min),
-        "jitter" => libm::round(max),
-        "rate_bps" => libm::round(series.mean()).max(1e3),
-        _ => series.mean(),
+        "delay" => libm::round(series.least),
+        "jitter" => libm::round(series.largest),
+        "rate_bps" => libm::round(series.mean).max(1e3),
+        _ => series.mean,
     }
+}
+
+/// A value that holds of one of [`VARYING`], by its key.
+pub(super) fn present(setting: usize, value: f64, unit: Unit) -> (String, Value) {
+    let row = find(|row| row.name == VARYING[setting]).unwrap_or(ROWS[0]);
+    (key(row, unit), json!(value / unit_of(row, unit)))
 }
 
 fn unit_of(row: Row, unit: Unit) -> f64 {
@@ -196,7 +208,7 @@ fn unit_of(row: Row, unit: Unit) -> f64 {
 }
 
 /// In the order in which they are shown.
-const ROWS: [Row; 21] = [
+const ROWS: [Row; 20] = [
     row("delay", Kind::Time, "Propagation delay."),
     row("jitter", Kind::Time, "Half width (uniform) or standard deviation (normal) of the delay; not above the delay."),
     row("jitter_distribution", DISTRIBUTION, "How the delay deviates from its mean."),
@@ -225,7 +237,6 @@ const ROWS: [Row; 21] = [
     row("dama_frame", Kind::Time, "DAMA: the line sends what is granted for each frame of so long, at most `rate_bps`; at least 1 ms, 0: it sends by itself."),
     row("dama_delay", Kind::Time, "From a request, at the start of a frame and by volume (VBDC), to its grant."),
     row("dama_cra_bps", GRANTED, "Granted without a request (CRA)."),
-    row("trace", Kind::Trace, "File in Mahimahi's format that takes the place of the rate, which is 0 then: a time in ms a line, 1,500 bytes each."),
 ];
 
 fn key(row: Row, unit: Unit) -> String {
@@ -245,7 +256,7 @@ pub fn schema(unit: Unit) -> Value {
     let defaults = LinkOptions::default().show(unit);
     let property = |row: Row| {
         let mut property = row.kind.schema(unit);
-        if quantity(row).is_some() {
+        if varies(row).is_some() {
             property["varies"] = json!(true);
         }
         property["default"] = defaults[&key(row, unit)].clone();
@@ -259,7 +270,6 @@ pub fn schema(unit: Unit) -> Value {
         "type": "object",
         "additionalProperties": false,
         "properties": properties,
-        "$defs": {"series": forms::schema()},
     })
 }
 
@@ -281,7 +291,7 @@ impl Kind {
         match self {
             Kind::Flag => json!({"type": "boolean"}),
             Kind::Word(names) => json!({"type": "string", "enum": names}),
-            _ => json!({"anyOf": [{"type": "string"}, {"type": "null"}]}),
+            _ => json!({}),
         }
     }
 
@@ -342,9 +352,8 @@ impl LinkOptionError {
 pub struct LinkSettings {
     /// With times in ns.
     values: Map<String, Value>,
-    trace: Option<Option<Arc<Trace>>>,
-    /// By setting; None: it is a number from now on.
-    series: BTreeMap<&'static str, Option<Arc<Series>>>,
+    /// Of those of [`VARYING`] that are named; None: it is a number.
+    series: [Option<Option<Arc<Series>>>; 4],
 }
 
 impl LinkSettings {
@@ -356,46 +365,29 @@ impl LinkSettings {
         let mut settings = LinkSettings::default();
         for (name, value) in object {
             let wrong = |message: String| LinkOptionError::new(name, message);
-            let row = ROWS.iter().find(|row| key(**row, unit) == *name);
-            let row = *row
+            let row = find(|row| key(row, unit) == *name)
                 .ok_or_else(|| wrong(format!("unknown key; allowed: {}", keys(unit).join(", "))))?;
-            if let Kind::Trace = row.kind {
-                settings.trace = Some(read_trace(value).map_err(wrong)?);
-                continue;
-            }
-            let of = quantity(row);
-            if let (Some(of), true) = (of, value.is_object()) {
-                settings.follow(row, forms::read(value, of).map_err(wrong)?);
-                continue;
-            }
-            let value = row.kind.read(value, unit).map_err(wrong)?;
-            settings.values.insert(key(row, Unit::Ns), value);
-            if of.is_some() {
-                settings.series.insert(row.name, None);
+            let place = varies(row);
+            let (number, series) = match (value, place) {
+                (Value::Object(_), Some(_)) => {
+                    let series = read_series(row, value).map_err(wrong)?;
+                    let number = stands_for(row, &series);
+                    let whole = row.name != "loss";
+                    let number = if whole {
+                        json!(number as u64)
+                    } else {
+                        json!(number)
+                    };
+                    (number, Some(Arc::new(series)))
+                }
+                _ => (row.kind.read(value, unit).map_err(wrong)?, None),
+            };
+            settings.values.insert(key(row, Unit::Ns), number);
+            if let Some(place) = place {
+                settings.series[place] = Some(series);
             }
         }
         Ok(settings)
-    }
-
-    /// A setting follows a course; its number is what [`LinkOptions::series`] says.
-    fn follow(&mut self, row: Row, course: Course) {
-        let key = key(row, Unit::Ns);
-        let series = match course {
-            Course::Series(series) => series,
-            Course::Trace(trace) => {
-                self.trace = Some(Some(trace));
-                self.series.insert(row.name, None);
-                self.values.insert(key, json!(0));
-                return;
-            }
-        };
-        let number = stands_for(row, &series);
-        let number = match row.name {
-            "loss" => json!(number),
-            _ => json!(number as u64),
-        };
-        self.values.insert(key, number);
-        self.series.insert(row.name, Some(series));
     }
 
     /// `options` with these settings.
@@ -413,32 +405,16 @@ impl LinkSettings {
         }
         let read = serde_json::from_value::<LinkOptions>(values);
         let mut changed = read.map_err(|e| LinkOptionError::new("settings", e.to_string()))?;
-        changed.trace = self.trace.clone().unwrap_or_else(|| options.trace.clone());
-        changed.series = options.series.clone();
-        for (name, series) in &self.series {
-            if let Some(place) = changed.series.of(name) {
-                place.clone_from(series);
-            }
+        for ((changed, new), old) in changed
+            .series
+            .iter_mut()
+            .zip(&self.series)
+            .zip(&options.series)
+        {
+            changed.clone_from(new.as_ref().unwrap_or(old));
         }
         changed.check_in(unit)?;
         Ok(changed)
-    }
-}
-
-/// A file in Mahimahi's format, or the times themselves in ms.
-fn read_trace(value: &Value) -> Result<Option<Arc<Trace>>, String> {
-    match value {
-        Value::Null => Ok(None),
-        Value::String(path) if !path.is_empty() => super::read_trace(path).map(Some),
-        times => {
-            let at_ms = Vec::<u32>::deserialize(times).map_err(|_| {
-                format!("{times} is not a file; allowed: a path, a list of times in ms, or null for none")
-            })?;
-            let trace = Trace::new(format!("{} times", at_ms.len()), at_ms);
-            trace
-                .map(|trace| Some(Arc::new(trace)))
-                .map_err(|e| e.to_string())
-        }
     }
 }
 
@@ -446,15 +422,13 @@ impl LinkOptions {
     /// As JSON, in the form that [`LinkSettings::read`] reads.
     pub fn show(&self, unit: Unit) -> Map<String, Value> {
         let values = json!(self);
-        let mut series = self.series.clone();
-        let mut show = |row: Row| {
+        let show = |row: Row| {
             let value = &values[key(row, Unit::Ns)];
-            if let Some(Some(series)) = series.of(row.name) {
+            if let Some(series) = varies(row).and_then(|place| self.series[place].as_ref()) {
                 return series.form().clone();
             }
             match row.kind {
                 Kind::Time => unit.show(value.as_u64().unwrap_or_default()),
-                Kind::Trace => json!(self.trace.as_ref().map(|trace| trace.source())),
                 _ => value.clone(),
             }
         };
@@ -463,7 +437,7 @@ impl LinkOptions {
             .collect()
     }
 
-    /// Checks all ranges, that the jitter does not exceed the delay, and that there is no trace beside a rate.
+    /// Checks all ranges, and settings that do not fit each other.
     ///
     /// # Errors
     /// The first setting that is out of range.
@@ -516,8 +490,7 @@ impl LinkOptions {
                 let least = unit.show(PERIOD_NS_MIN);
                 Some(format!("at least {least}, or 0"))
             }
-            0 => Some("beside a rate_bps, without a trace".to_owned()),
-            _ if self.series.rate.is_some() => {
+            rate if rate == 0 || self.series[RATE_BPS].is_some() => {
                 Some("beside a rate_bps that is a number".to_owned())
             }
             rate if self.dama_cra_bps > rate => Some(format!(
@@ -530,16 +503,7 @@ impl LinkOptions {
             let message = format!("{} cannot be; allowed: {allowed}", unit.show(frame));
             return Err(LinkOptionError::new(format!("dama_frame{suffix}"), message));
         }
-        match &self.trace {
-            Some(trace) if self.rate_bps != 0 => {
-                let (trace, rate) = (trace.source(), self.rate_bps);
-                let message = format!(
-                    "{trace} stands beside rate_bps ({rate}); allowed: one of them, the other 0 or null"
-                );
-                Err(LinkOptionError::new("trace", message))
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 }
 
@@ -597,13 +561,6 @@ mod tests {
         assert_eq!(
             bad(|o| o.ge_leave = 0.0),
             "ge_leave: 0 is out of range; allowed: 0.000001 to 1"
-        );
-        assert_eq!(
-            bad(|o| {
-                o.rate_bps = 2_000_000;
-                o.trace = Some(Arc::new(Trace::new("lte.trace", vec![1]).unwrap()));
-            }),
-            "trace: lte.trace stands beside rate_bps (2000000); allowed: one of them, the other 0 or null"
         );
         assert_eq!(
             bad(|o| o.queue_packets = 0),

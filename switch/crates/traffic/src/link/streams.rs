@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The chance of a link direction: one seeded stream, with a sub-stream for each impairment.
 
-use super::Seeds;
+use super::{Seeds, VARYING};
 use crate::derived_seed;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -59,8 +59,8 @@ pub struct LinkStreams {
     /// Of bursts in time.
     pub(super) stays: Stream,
     pub(super) duplicates: Stream,
-    /// Of what series draw: those of a link, both directions, change together.
-    series: Seeds,
+    /// Of what the series of [`super::VARYING`] draw.
+    pub(super) series: [Seeds; 4],
 }
 
 impl LinkStreams {
@@ -82,27 +82,12 @@ impl LinkStreams {
             bad_bit_errors: next(),
             stays: next(),
             duplicates: next(),
-            series: Seeds {
-                values: derived_seed(seed, &format!("{name}/series")),
-                phase: derived_seed(
-                    seed,
-                    &format!(
-                        "{}/phase",
-                        name.rsplit_once('/').map_or(name, |link| link.0)
-                    ),
-                ),
-            },
-        }
-    }
-}
-
-impl LinkStreams {
-    /// The seeds of the series of a setting.
-    pub(super) fn series_seeds(&self, setting: &str) -> Seeds {
-        let values = derived_seed(self.series.values, setting);
-        Seeds {
-            values,
-            ..self.series
+            series: VARYING.map(|setting| {
+                // A path has one length, forth and back.
+                let link = name.rsplit_once('/').filter(|_| setting == "delay");
+                let of = link.map_or(name, |(link, _)| link);
+                Seeds::new(seed, &format!("{of}/{setting}"))
+            }),
         }
     }
 }

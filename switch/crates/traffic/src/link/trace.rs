@@ -28,11 +28,11 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// A trace from its instants; `source` is what `get` shows, such as the file's name.
+    /// A trace from its instants in ms; `source` is what it is called, such as the file's name.
     ///
     /// # Errors
-    /// [`TraceError`]: none, too many, going back, or all of them at 0.
-    pub fn new(source: impl Into<String>, at_ms: Vec<u32>) -> Result<Trace, TraceError> {
+    /// [`TraceError`]: none, too many, one that is not whole, going back, or all of them at 0.
+    pub fn new(source: impl Into<String>, at_ms: &[f64]) -> Result<Trace, TraceError> {
         if at_ms.len() > OPPORTUNITIES_MAX {
             return Err(TraceError(format!(
                 "{} opportunities are too many; allowed: 1 to {OPPORTUNITIES_MAX}",
@@ -47,41 +47,27 @@ impl Trace {
                 at_ms[i - 1]
             )));
         }
+        let is_time = |ms: &f64| (0.0..=f64::from(u32::MAX)).contains(ms) && ms.fract() == 0.0;
+        if let Some(i) = at_ms.iter().position(|ms| !is_time(ms)) {
+            return Err(TraceError(format!(
+                "line {}: {} is not a time; allowed: 0 to {} ms, whole",
+                i + 1,
+                at_ms[i],
+                u32::MAX
+            )));
+        }
         match at_ms.last() {
             None => Err(TraceError(
                 "no opportunity in it; a trace has one time in ms a line".to_owned(),
             )),
-            Some(0) => Err(TraceError(
+            Some(0.0) => Err(TraceError(
                 "its last time is 0 ms: it could not begin anew; allowed: 1 or more".to_owned(),
             )),
             Some(_) => Ok(Trace {
                 source: source.into(),
-                at_ms: at_ms.into_boxed_slice(),
+                at_ms: at_ms.iter().map(|ms| *ms as u32).collect(),
             }),
         }
-    }
-
-    /// A trace from the text of a file.
-    ///
-    /// # Errors
-    /// [`TraceError`] with the line.
-    pub fn parse(source: impl Into<String>, text: &str) -> Result<Trace, TraceError> {
-        let text = text.trim_end();
-        let mut at_ms = Vec::with_capacity(text.len() / 4);
-        if !text.is_empty() {
-            for (i, line) in text.lines().enumerate() {
-                let word = line.trim();
-                at_ms.push(word.parse().map_err(|_| {
-                    let shown: String = word.chars().take(20).collect();
-                    TraceError(format!(
-                        "line {}: {shown:?} is not a time; allowed: 0 to {} ms, whole",
-                        i + 1,
-                        u32::MAX
-                    ))
-                })?);
-            }
-        }
-        Trace::new(source, at_ms)
     }
 
     /// Where it came from.
@@ -137,23 +123,18 @@ impl TraceLine {
     /// What it carries in each 100 ms until `until`: from when, and bit/s.
     pub(super) fn rates(&self, until: Nanos) -> Vec<(Nanos, f64)> {
         const BIN: Nanos = 100 * NS_PER_MS;
-        let carried = f64::from(OPPORTUNITY_BYTES) * 8.0 * 1e9 / BIN as f64;
-        let mut bins = vec![0.0; until.saturating_sub(self.begin).div_ceil(BIN) as usize];
-        for pass in 0.. {
-            let pass_ns = pass * self.trace.period_ns();
-            if pass_ns / BIN >= bins.len() as u64 {
-                break;
-            }
+        let span = until.saturating_sub(self.begin);
+        let mut bins = vec![0.0; span.div_ceil(BIN) as usize];
+        for pass in (0..span).step_by(self.trace.period_ns() as usize) {
             for ms in &self.trace.at_ms {
-                let bin = (pass_ns + Nanos::from(*ms) * NS_PER_MS) / BIN;
+                let bin = (pass + Nanos::from(*ms) * NS_PER_MS) / BIN;
                 if let Some(rate) = bins.get_mut(bin as usize) {
-                    *rate += carried;
+                    *rate += f64::from(OPPORTUNITY_BYTES) * 8.0 * 1e9 / BIN as f64;
                 }
             }
         }
-        let bins = (0..).zip(bins);
-        bins.map(|(bin, rate)| (self.begin + bin * BIN, rate))
-            .collect()
+        let bins = (self.begin..).step_by(BIN as usize).zip(bins);
+        bins.collect()
     }
 
     /// When the frame that was put on last has left.
@@ -212,36 +193,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read_and_its_faults_told_with_their_line() {
-        let trace = Trace::parse("x", "0\n5\r\n5\n 20\n\n").unwrap();
+    fn a_trace_is_checked_and_its_faults_told_with_their_line() {
+        let trace = Trace::new("x", &[0.0, 5.0, 5.0, 20.0]).unwrap();
         assert_eq!((trace.opportunities(), trace.period_ns()), (4, 20_000_000));
         assert_eq!(trace.mean_rate_bps(), 2_400_000.0);
-        let error = |text: &str| Trace::parse("x", text).unwrap_err().to_string();
+        let error = |at_ms: &[f64]| Trace::new("x", at_ms).unwrap_err().to_string();
         assert_eq!(
-            error(""),
+            error(&[]),
             "no opportunity in it; a trace has one time in ms a line"
         );
         assert_eq!(
-            error("0\n0\n"),
+            error(&[0.0, 0.0]),
             "its last time is 0 ms: it could not begin anew; allowed: 1 or more"
         );
         assert_eq!(
-            error("3\n7\n5\n"),
+            error(&[3.0, 7.0, 5.0]),
             "line 3: 5 ms is before 7 ms; the times of a trace never go back"
         );
         assert_eq!(
-            error("3\n1.5\n"),
-            "line 2: \"1.5\" is not a time; allowed: 0 to 4294967295 ms, whole"
-        );
-        assert_eq!(
-            error("3\n\n5\n"),
-            "line 2: \"\" is not a time; allowed: 0 to 4294967295 ms, whole"
+            error(&[3.0, 4.5]),
+            "line 2: 4.5 is not a time; allowed: 0 to 4294967295 ms, whole"
         );
     }
 
     #[test]
     fn frames_leave_at_opportunities_and_the_trace_begins_anew() {
-        let trace = Arc::new(Trace::new("x", vec![2, 2, 5, 10]).unwrap());
+        let trace = Arc::new(Trace::new("x", &[2.0, 2.0, 5.0, 10.0]).unwrap());
         let mut line = TraceLine::new(trace, 1_000_000);
         let mut leave = |start_ms: Nanos, len: u32| {
             line.occupy(start_ms * NS_PER_MS, len);

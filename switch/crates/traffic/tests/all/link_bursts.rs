@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Gilbert–Elliott bursts and delivery traces: the chain's own laws, each with a seed and a bound of four deviations.
 
-use std::sync::Arc;
-use traffic::link::{Link, LinkOptions, LinkStreams, Refused, Trace};
+use serde_json::json;
+use traffic::link::{Link, LinkOptions, LinkSettings, LinkStreams, Refused, Trace, Unit};
 
 const MS: u64 = 1_000_000;
 
@@ -174,12 +174,12 @@ fn a_seed_fixes_the_bursts_and_settings_may_change_in_them() {
 }
 
 fn traced(at_ms: &[u32], queue_packets: usize) -> LinkOptions {
-    LinkOptions {
-        delay_ns: 10 * MS,
-        queue_packets,
-        trace: Some(Arc::new(Trace::new("t", at_ms.to_vec()).unwrap())),
-        ..LinkOptions::default()
-    }
+    let settings =
+        json!({"delay_ns": 10 * MS, "queue_packets": queue_packets, "rate_bps": {"trace": at_ms}});
+    let settings = LinkSettings::read(settings.as_object().unwrap(), Unit::Ns).unwrap();
+    settings
+        .applied_to(&LinkOptions::default(), Unit::Ns)
+        .unwrap()
 }
 
 fn deliveries(link: &mut Link<usize>) -> Vec<(usize, u64)> {
@@ -222,7 +222,8 @@ fn the_queue_before_a_trace_is_finite() {
 #[test]
 fn a_saturated_trace_carries_its_mean_rate() {
     let at_ms: Vec<u32> = (0..500).map(|k: u32| k * 7 + k % 7).collect();
-    let trace = Trace::new("t", at_ms.clone()).unwrap();
+    let times: Vec<f64> = at_ms.iter().map(|ms| f64::from(*ms)).collect();
+    let trace = Trace::new("t", &times).unwrap();
     let mut link = link(traced(&at_ms, 100_000), 1);
     for k in 0..5_000 {
         link.transmit(0, &mut [0; 1514], k).unwrap();
@@ -243,7 +244,7 @@ fn rate_and_trace_change_into_each_other_without_a_loss() {
     }
     // 0 leaves at 10 ms; at 15 ms the others go on at 1514 B/ms.
     let line = LinkOptions {
-        trace: None,
+        series: LinkOptions::default().series,
         rate_bps: 1514 * 8 * 1000,
         ..traced(&[10], 100)
     };

@@ -115,7 +115,7 @@ fn what_makes_no_sense_is_told() {
     };
     assert_eq!(
         error(|o| o.rate_bps = 0),
-        "dama_frame_ns: 26500000 cannot be; allowed: beside a rate_bps, without a trace"
+        "dama_frame_ns: 26500000 cannot be; allowed: beside a rate_bps that is a number"
     );
     assert_eq!(
         error(|o| o.dama_frame_ns = 5),

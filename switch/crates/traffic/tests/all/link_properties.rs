@@ -2,9 +2,11 @@
 //! What holds for a link whatever is done to it: conservation, order, no early delivery, exact instants.
 
 use proptest::prelude::*;
+use serde_json::json;
 use std::sync::Arc;
 use traffic::link::{
-    ErrorsIn, JitterDistribution, Link, LinkOptions, LinkStreams, SpikeBlocks, Trace,
+    ErrorsIn, JitterDistribution, Link, LinkOptions, LinkSettings, LinkStreams, Series,
+    SpikeBlocks, Unit,
 };
 
 #[derive(Debug, Clone)]
@@ -24,7 +26,7 @@ enum Step {
 }
 
 /// None, or a trace of up to eight opportunities.
-fn trace() -> impl Strategy<Value = Option<Arc<Trace>>> {
+fn trace() -> impl Strategy<Value = Option<Arc<Series>>> {
     prop::option::weighted(0.3, prop::collection::vec(0u32..4, 1..8)).prop_map(|gaps| {
         let mut at = 0;
         let mut at_ms: Vec<u32> = gaps?
@@ -35,7 +37,13 @@ fn trace() -> impl Strategy<Value = Option<Arc<Trace>>> {
             })
             .collect();
         *at_ms.last_mut().unwrap() += 1;
-        Some(Arc::new(Trace::new("t", at_ms).unwrap()))
+        let settings = json!({"rate_bps": {"trace": at_ms}});
+        let settings = LinkSettings::read(settings.as_object().unwrap(), Unit::Ns).unwrap();
+        settings
+            .applied_to(&LinkOptions::default(), Unit::Ns)
+            .unwrap()
+            .series[2]
+            .clone()
     })
 }
 
@@ -73,7 +81,7 @@ fn options() -> impl Strategy<Value = LinkOptions> {
                     JitterDistribution::Uniform
                 },
                 reorder: false,
-                rate_bps: if trace.is_some() { 0 } else { rate_bps },
+                rate_bps,
                 loss,
                 ber,
                 errors_in: if normal {
@@ -96,7 +104,7 @@ fn options() -> impl Strategy<Value = LinkOptions> {
                 },
                 dama_delay_ns: delay_ns,
                 dama_cra_bps: (rate_bps / 4).max(1_000),
-                trace,
+                series: [None, None, trace, None],
                 ..LinkOptions::default()
             },
         )
@@ -198,7 +206,7 @@ proptest! {
                 if k == spike.0 {
                     link.spike(now, spike.1, spike.2);
                 }
-                if k == change.0 && settings.trace.is_none() {
+                if k == change.0 && settings.series[2].is_none() {
                     let least = if settings.dama_frame_ns > 0 { settings.dama_cra_bps } else { 0 };
                     let rate_bps = change.1.max(least);
                     link.set(now, LinkOptions { rate_bps, ..settings.clone() }).unwrap();

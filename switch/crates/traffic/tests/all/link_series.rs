@@ -3,7 +3,7 @@
 
 use serde_json::{json, Value};
 use std::path::PathBuf;
-use traffic::link::{Link, LinkOptions, LinkSettings, LinkStreams, Rate, Seeds, Unit};
+use traffic::link::{Link, LinkOptions, LinkSettings, LinkStreams, Playing, Rate, Seeds, Unit};
 use traffic::{PortQueues, QueueLimits, SharedBuffer};
 
 const MS: u64 = 1_000_000;
@@ -208,115 +208,79 @@ fn a_series_takes_no_draw_from_the_impairments() {
 fn files_of_leoreplayer_and_of_two_columns_are_read_as_they_are() {
     // Its delay at t is that of line t / 10 ms, over and over.
     let delays = File::new("delay.trace", "30\n31\n45\n28\n");
-    let settings = json!({"delay_ns": {"file": delays.path(), "step_ms": 10}});
+    let settings = json!({"delay_ns": {"values": delays.path(), "every_s": 0.01}});
     let at = [0, 9 * MS, 10 * MS, 20 * MS, 39 * MS, 40 * MS + 30 * MS];
     let left = leave(&mut link(settings, 1), 100, &at);
     assert_eq!(left[..4], [30 * MS, 39 * MS, 41 * MS, 65 * MS]);
     assert_eq!(left[4..], [39 * MS + 28 * MS, 70 * MS + 28 * MS]);
-    let rates = File::new(
-        "rate.csv",
-        "time,Mbit/s\n# from a measurement\n0, 1\n0.004, 4\n",
-    );
-    let settings = json!({"rate_bps": {"file": rates.path(), "scale": 1e6}});
+    let rates = File::new("rate.csv", "# time, Mbit/s\n0, 1\n0.004, 4\n");
+    let settings = json!({"rate_bps": {"steps": rates.path(), "scale": 1e6}});
     assert_eq!(leave(&mut link(settings, 1), 1000, &[0]), [5 * MS]);
 }
 
+/// What is drawn may glide too; series with one period change together, of a link and of a port.
 #[test]
-fn rain_by_opensands_files_moves_the_coding() {
-    let modcod = File::new(
-        "modcod.txt",
-        "/* number, modulation, rate, efficiency, Es/N0 */\nnb_fmt = 3\n1 QPSK 1/4 0.5 -2.35\n2 QPSK 1/2 1.0 1.0\n3 8PSK 3/5 1.8 5.5\n",
-    );
-    let fade = File::new("attenuation.txt", "0 0\n10 6\n20 13\n30 0\n");
-    // 8 dB in clear sky: 1.8 bit a symbol; 2 dB: 1.0; −5 dB: none; each a second later.
-    let rain = json!({"attenuation": fade.path(), "modcod": modcod.path(), "clear_sky_db": 8, "symbol_rate": 1e6, "loop_s": 1});
-    let mut link = link(json!({"rate_bps": rain}), 1);
-    let bytes = 2250; // 18,000 bits: 10 ms at 1.8 Mbit/s, 18 ms at 1 Mbit/s
-    let left = leave(&mut link, bytes, &[0, 10_500 * MS, 11_500 * MS, 25 * S]);
-    assert_eq!(left, [10 * MS, 10_510 * MS, 11_518 * MS, 31 * S + 10 * MS]);
-    // In the second that the coding is late more is needed than there is.
-    let mut link = self::link(json!({"loss": rain}), 1);
-    let left = leave(
-        &mut link,
-        100,
-        &[
-            9 * S,
-            10 * S,
-            10_999 * MS,
-            11 * S,
-            20_500 * MS,
-            25 * S,
-            30_500 * MS,
-        ],
-    );
-    let lost: Vec<bool> = left.iter().map(|left| *left == LOST).collect();
-    assert_eq!(lost, [false, true, true, false, true, false, false]);
+fn draws_glide_from_one_to_the_next_and_change_together() {
+    let settings =
+        json!({"delay_ns": {"uniform": [5, 50], "every_s": 10, "glide": true, "phase": 0}});
+    let at: Vec<u64> = (0..=40).map(|i| i * S).collect();
+    let left = leave(&mut link(settings, 1), 100, &at);
+    let delay = |i: usize| left[i] - at[i];
+    assert!((1..40)
+        .filter(|i| i % 10 > 0)
+        .all(|i| (delay(i - 1) + delay(i + 1)).abs_diff(2 * delay(i)) <= 2));
+    let together = json!({"delay_ns": {"choice": [1, 2], "every_s": 2}, "rate_bps": {"uniform": [1e6, 2e6], "every_s": 2}});
+    let link = link(together.clone(), 1);
+    let changes = |mut at: Box<dyn FnMut(u64) -> f64>| {
+        (1..4_000)
+            .filter(|i| at(i * MS) != at((i - 1) * MS))
+            .collect::<Vec<u64>>()
+    };
+    let rate = changes(Box::new(move |now| {
+        link.present(now, Unit::Ns)["rate_bps"].as_f64().unwrap()
+    }));
+    let Rate::Follows(series) = serde_json::from_value(together["rate_bps"].clone()).unwrap()
+    else {
+        panic!("a number");
+    };
+    let mut port = Playing::new(series, Seeds::new(1, "a port"), 0, 777);
+    assert_eq!(rate, changes(Box::new(move |now| port.at(now))));
+    assert_eq!(rate.len(), 2);
 }
 
 #[test]
 fn what_cannot_be_is_refused_with_what_can() {
-    let error = |settings: Value| read(settings).unwrap_err();
-    let forms = "steps, uniform, normal, choice, file, attenuation, trace";
-    assert_eq!(
-        error(json!({"loss": {}})),
-        format!("loss: an object is to have one of: {forms}")
-    );
-    assert_eq!(
-        error(json!({"loss": {"uniform": [0, 1], "every": 1}})),
-        "loss: every: unknown key beside uniform; allowed: uniform, every_s, phase"
-    );
-    assert_eq!(
-        error(json!({"loss": {"uniform": [0, 1]}})),
-        "loss: uniform: every_s is missing; allowed: uniform, every_s, phase"
-    );
-    assert_eq!(
-        error(json!({"loss": {"steps": [[0, 2]]}})),
-        "loss: step 1: 2 is out of range; allowed: 0 to 1"
-    );
-    assert_eq!(
-        error(json!({"rate_bps": {"steps": [[0, 10]]}})),
-        "rate_bps: step 1: 10 is out of range; allowed: 1000 to 400000000000 bit/s, or 0 (nothing leaves)"
-    );
-    assert_eq!(
-        error(json!({"delay_ns": {"choice": [1, 70000], "every_s": 1}})),
-        "delay_ns: choice: 70000 is out of range; allowed: 0 to 60000 ms"
-    );
-    assert_eq!(
-        error(json!({"delay_ns": {"steps": [[1, 1], [1, 2]]}})),
-        "delay_ns: step 2: 1 s is not behind the one before; allowed: times that rise, 0 to 1e9 s"
-    );
-    assert_eq!(
-        error(json!({"delay_ns": {"steps": [[0, 1], [9, 2]], "repeat_s": 9}})),
-        "delay_ns: repeat_s: 9 s is not behind the last step (9 s)"
-    );
-    assert_eq!(
-        error(json!({"delay_ns": {"uniform": [2, 1], "every_s": 1}})),
-        "delay_ns: uniform: 2 is above 1; the least comes first"
-    );
-    assert_eq!(
-        error(json!({"delay_ns": {"uniform": [2, 3], "every_s": 1, "phase": 2}})),
-        "delay_ns: phase: 2 is not known; allowed: \"random\", or a time in s below every_s"
-    );
-    assert_eq!(
-        error(json!({"delay_ns": {"steps": [[0, 5], [1, 3]]}, "jitter_ns": 4 * MS})),
-        "jitter_ns: 4000000 exceeds delay_ns (3000000); allowed: 0 to 3000000 ns"
-    );
-    assert_eq!(
-        error(json!({"delay_ns": {"trace": "x"}})),
-        "delay_ns: trace makes no such setting; allowed: steps, uniform, normal, choice, file"
-    );
     let bad = File::new("bad.csv", "0 1\n1 x\n");
-    assert_eq!(
-        error(json!({"delay_ns": {"file": bad.path()}})),
-        format!(
-            "delay_ns: {}: line 2: \"1 x\" has no 2 columns with numbers",
-            bad.path()
-        )
+    let of_file = format!(
+        "delay_ns: steps: {}: line 2: \"1 x\" is not two numbers",
+        bad.path()
     );
-    assert_eq!(
-        error(json!({"queue_packets": {"steps": [[0, 1]]}})),
-        "queue_packets: {\"steps\":[[0,1]]} is not a whole number; allowed: 1 to 1000000 packets"
-    );
+    for (settings, said) in [
+        (json!({"loss": {}}), "loss: is to have one of steps, values, uniform, normal, choice, trace"),
+        (json!({"loss": {"uniform": [0, 1], "trace": [1]}}), "loss: is to have one of steps, values, uniform, normal, choice, trace"),
+        (json!({"loss": {"uniform": [0, 1], "every": 1}}), "loss: every: unknown field `every`, expected one of `steps`, `values`, `uniform`, `normal`, `choice`, `trace`, `every_s`, `repeat_s`, `phase`, `glide`, `scale`"),
+        (json!({"loss": {"uniform": [0, "x"], "every_s": 1}}), "loss: uniform: invalid type: string \"x\", expected f64"),
+        (json!({"loss": {"uniform": [0, 1], "repeat_s": 1}}), "loss: repeat_s stands beside uniform; allowed beside it: every_s, phase, glide, scale"),
+        (json!({"rate_bps": {"trace": [1], "glide": true}}), "rate_bps: glide stands beside trace; allowed beside it: nothing"),
+        (json!({"loss": {"uniform": [0, 1]}}), "loss: uniform: every_s is missing"),
+        (json!({"loss": {"steps": [[0, 2]]}}), "loss: steps: number 1: 2 is out of range; allowed: 0 to 1"),
+        (json!({"loss": {"steps": [0, 2]}}), "loss: steps: is not pairs of a time in s and a value; allowed: a file, or a list of them"),
+        (json!({"loss": {"values": [], "every_s": 1}}), "loss: values: has no value; allowed: one or more"),
+        (json!({"rate_bps": {"steps": [[0, 10]]}}), "rate_bps: steps: number 1: 10 is out of range; allowed: 1000 to 400000000000 bit/s, or 0 (nothing leaves)"),
+        (json!({"delay_ns": {"choice": [1, 70000], "every_s": 1}}), "delay_ns: choice: 70000 is out of range; allowed: 0 to 60000 ms"),
+        (json!({"delay_ns": {"choice": [1], "every_s": 1e-9}}), "delay_ns: choice: every_s: 0.000000001 is out of range; allowed: 0.001 to 1000000 s"),
+        (json!({"delay_ns": {"steps": [[1, 1], [1, 2]]}}), "delay_ns: steps: number 2: 1 s is not later than the one before; allowed: 0 to 1e9, rising"),
+        (json!({"delay_ns": {"steps": [[0, 1], [9, 2]], "repeat_s": 9}}), "delay_ns: steps: repeat_s is not behind the last step (9 s)"),
+        (json!({"delay_ns": {"uniform": [2, 1], "every_s": 1}}), "delay_ns: uniform: is not in order; allowed: least and largest value, or mean and standard deviation"),
+        (json!({"delay_ns": {"uniform": [2, 3], "every_s": 1, "phase": 2}}), "delay_ns: uniform: phase is not known; allowed: \"random\", or a time in s below 1"),
+        (json!({"delay_ns": {"steps": [[0, 5], [1, 3]]}, "jitter_ns": 4 * MS}), "jitter_ns: 4000000 exceeds delay_ns (3000000); allowed: 0 to 3000000 ns"),
+        (json!({"delay_ns": {"trace": [3]}}), "delay_ns: trace: only a rate has a trace"),
+        (json!({"delay_ns": {"steps": bad.path()}}), &of_file),
+        (json!({"queue_packets": {"steps": [[0, 1]]}}), "queue_packets: {\"steps\":[[0,1]]} is not a whole number; allowed: 1 to 1000000 packets"),
+        (json!({"rate_bps": {"trace": [3]}, "dama_frame_ns": MS}), "dama_frame_ns: 1000000 cannot be; allowed: beside a rate_bps that is a number"),
+    ] {
+        assert_eq!(read(settings).unwrap_err(), said);
+    }
 }
 
 #[test]
@@ -349,18 +313,21 @@ fn a_series_goes_on_while_other_settings_change() {
     let mut changed = read(settings).unwrap();
     changed.queue_packets = 5;
     link.set(100 * S + 500 * MS, changed).unwrap();
-    assert_eq!(link.present(101 * S), [("delay_us", 20e3)]);
+    assert_eq!(
+        json!(link.present(101 * S, Unit::Us)),
+        json!({"delay_us": 20e3})
+    );
     assert_eq!(leave(&mut link, 100, &[101 * S]), [101 * S + 20 * MS]);
 }
 
 /// When each of these packets, which all wait from the beginning, leaves a port.
 fn port(rate: Value, packets: u32, bytes: u32) -> Vec<u64> {
-    let Rate::Follows(course) = serde_json::from_value(rate).unwrap() else {
+    let Rate::Follows(series) = serde_json::from_value(rate).unwrap() else {
         panic!("a number");
     };
     let mut port = PortQueues::new(1, QueueLimits::packets(100), 0);
     let mut buffer = SharedBuffer::new(QueueLimits::packets(100));
-    port.set_course(0, &course, Seeds::default(), None);
+    port.follow(0, Playing::new(series, Seeds::default(), 0, 0), None);
     for item in 0..packets {
         port.enqueue(0, 0, bytes, item, &mut buffer).unwrap();
     }

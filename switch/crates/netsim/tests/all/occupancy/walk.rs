@@ -423,7 +423,6 @@ pub fn probe(nonce: u8) -> Vec<u8> {
 /// Options of a port that the walks use.
 pub fn port_config(rate: usize, packets: u64, port_packets: u64, scheduler: usize) -> PortConfig {
     PortConfig {
-        course: None,
         rate_bps: [500_000, 2_000_000, 10_000_000, 0][rate],
         link_layer: LinkLayer::None,
         scheduler: [
