@@ -3,82 +3,32 @@
 #include <core.p4>
 #include <v1model.p4>
 
-#define AQM_FIELDS bit<8> rank_from; bit<16> rank; bit<32> rank_cell; bit<32> capacity; bit<32> k; bit<32> window; bit<32> sample;
+#define AQM_FIELDS bit<8> rank_from; bit<16> rank; bit<32> rank_cell; bit<32> capacity; bit<32> k; bit<32> window; bit<32> sample; bit<32> filled; bit<32> smaller;
+#define RANK_QUEUES PORTS
 #include "include/aqm/metadata.p4"
 #include "include/headers.p4"
 #include "include/parser.p4"
 #include "include/aqm/arrive.p4"
 #include "include/rank/rank.p4"
+#include "include/rank/window.p4"
 #include "include/rank/queue.p4"
-
-register<bit<32>>(PORTS) waiting_packets;            // [port]: c, the packets that wait
 
 // Algorithm 1 of the paper: a packet is admitted when c <= k C, or W.quantile(r) <= 1/(1 - k) (C - c)/C. The quantile of a rank is the
 // share of the window's ranks that are smaller.
 control Aifo(inout metadata_t meta) {
-    register<bit<16>>(AIFO_CELLS) window_ranks;      // [port ++ place]
-    register<bit<32>>(PORTS) window_next;            // the place of the next rank
-    register<bit<32>>(PORTS) window_filled;          // places that hold one
-    register<bit<32>>(PORTS) window_skipped;         // arrivals since the last one that was taken
-
-    bit<32> first;
-    bit<32> filled;
-    bit<32> place;
-    bit<32> skipped;
-    bit<32> smaller;
-
-#define COUNT(i) window_ranks.read(rank, first + i); smaller = smaller + ((i < filled && rank < meta.rank) ? 32w1 : 32w0);
-#define COUNT_8(i) COUNT(i) COUNT(i + 1) COUNT(i + 2) COUNT(i + 3) COUNT(i + 4) COUNT(i + 5) COUNT(i + 6) COUNT(i + 7)
-
-    @hidden action count_smaller() {
-        bit<16> rank;
-        smaller = 0;
-        COUNT_8(0)
-        COUNT_8(8)
-        COUNT_8(16)
-        COUNT_8(24)
-    }
-
-    @hidden action keep_rank() {
-        window_ranks.write(first + place, meta.rank);
-        window_next.write((bit<32>)meta.port, place + 1);
-    }
-
     // k in 1/65536. Read and written in one action: BMv2 runs ingress and egress side by side.
     @hidden action admit() {
-        bit<32> packets;
-        waiting_packets.read(packets, (bit<32>)meta.port);
+        bit<32> packets;                             // c
+        waiting_packets.read(packets, meta.queue);
         bit<64> free = (bit<64>)(meta.capacity |-| packets);
         bool below_k = ((bit<64>)packets << 16) <= (bit<64>)meta.k * (bit<64>)meta.capacity;
-        bool urgent = (bit<64>)smaller * (bit<64>)meta.capacity * (bit<64>)(0x10000 - meta.k) <= ((bit<64>)filled * free) << 16;
+        bool urgent = (bit<64>)meta.smaller * (bit<64>)meta.capacity * (bit<64>)(0x10000 - meta.k) <= ((bit<64>)meta.filled * free) << 16;
         meta.reason = (free == 0) ? REASON_PORT_FULL : ((below_k || urgent) ? REASON_NONE : REASON_RANK);
-        waiting_packets.write((bit<32>)meta.port, (meta.reason == REASON_NONE) ? packets + 1 : packets);
+        waiting_packets.write(meta.queue, (meta.reason == REASON_NONE) ? packets + 1 : packets);
     }
 
     apply {
-        first = (bit<32>)(meta.port ++ 5w0);
-        window_filled.read(filled, (bit<32>)meta.port);
-        window_next.read(place, (bit<32>)meta.port);
-        window_skipped.read(skipped, (bit<32>)meta.port);
-        if (filled > meta.window) {
-            filled = meta.window;
-        }
-        count_smaller();
         admit();
-        // One of `sample` arrivals replaces the oldest rank.
-        skipped = skipped + 1;
-        if (skipped >= meta.sample || filled == 0) {
-            if (place >= meta.window) {
-                place = 0;
-            }
-            keep_rank();
-            if (filled < meta.window) {
-                filled = filled + 1;
-            }
-            skipped = 0;
-        }
-        window_filled.write((bit<32>)meta.port, filled);
-        window_skipped.write((bit<32>)meta.port, skipped);
     }
 }
 
@@ -87,11 +37,13 @@ control AifoIngress(inout headers_t hdr,
                     inout standard_metadata_t standard_metadata) {
     Arrive() arrive;
     Rank() rank;
+    RankWindow() rank_window;
     Aifo() aifo;
     RankEnqueue() enqueue;
 
     action set_aifo(bit<8> rank_from, bit<32> capacity_packets, bit<32> k, bit<32> window, bit<32> sample) {
         meta.managed = 1;
+        meta.queue = (bit<32>)meta.port;
         meta.rank_from = rank_from;
         meta.capacity = capacity_packets;
         meta.k = k;
@@ -112,6 +64,7 @@ control AifoIngress(inout headers_t hdr,
             aifo_port.apply();
             if (meta.managed == 1) {
                 rank.apply(hdr, meta, standard_metadata);
+                rank_window.apply(meta);
                 aifo.apply(meta);
             }
         }
@@ -119,28 +72,9 @@ control AifoIngress(inout headers_t hdr,
     }
 }
 
-control AifoEgress(inout headers_t hdr,
-                   inout metadata_t meta,
-                   inout standard_metadata_t standard_metadata) {
-    RankDequeue() dequeue;
-
-    @hidden action leave_queue() {
-        bit<32> packets;
-        waiting_packets.read(packets, (bit<32>)meta.port);
-        waiting_packets.write((bit<32>)meta.port, (packets == 0) ? 0 : packets - 1);
-    }
-
-    apply {
-        if (meta.managed == 1) {
-            leave_queue();
-            dequeue.apply(meta);
-        }
-    }
-}
-
 V1Switch(LaneParser(),
          LaneVerifyChecksum(),
          AifoIngress(),
-         AifoEgress(),
+         RankEgress(),
          LaneComputeChecksum(),
          LaneDeparser()) main;

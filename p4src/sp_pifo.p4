@@ -4,14 +4,13 @@
 #include <v1model.p4>
 
 #define AQM_FIELDS bit<8> rank_from; bit<16> rank; bit<32> rank_cell; bit<16> queues; bit<32> limit_packets; bit<16> queue_id;
+#define RANK_QUEUES SP_PIFO_CELLS // [port ++ i - 1], queue 1 is served first
 #include "include/aqm/metadata.p4"
 #include "include/headers.p4"
 #include "include/parser.p4"
 #include "include/aqm/arrive.p4"
 #include "include/rank/rank.p4"
 #include "include/rank/queue.p4"
-
-register<bit<32>>(SP_PIFO_CELLS) waiting_packets;    // [port ++ i - 1]: packets that wait in queue i; queue 1 is served first
 
 // Algorithm 1 of the paper: the bottom-up scan, push-up and push-down, with all bounds of a port relative to one offset.
 //
@@ -105,28 +104,9 @@ control SpPifoIngress(inout headers_t hdr,
     }
 }
 
-control SpPifoEgress(inout headers_t hdr,
-                     inout metadata_t meta,
-                     inout standard_metadata_t standard_metadata) {
-    RankDequeue() dequeue;
-
-    @hidden action leave_queue() {
-        bit<32> packets;
-        waiting_packets.read(packets, meta.queue);
-        waiting_packets.write(meta.queue, (packets == 0) ? 0 : packets - 1);
-    }
-
-    apply {
-        if (meta.managed == 1) {
-            leave_queue();
-            dequeue.apply(meta);
-        }
-    }
-}
-
 V1Switch(LaneParser(),
          LaneVerifyChecksum(),
          SpPifoIngress(),
-         SpPifoEgress(),
+         RankEgress(),
          LaneComputeChecksum(),
          LaneDeparser()) main;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pie.p4, dualpi2.p4 and red.p4 in virtual time beside models of RFC 8033, RFC 9332 and Floyd and Jacobson's paper, packet by packet.
+"""pie.p4, dualpi2.p4, red.p4 and afd.p4 in virtual time beside models of RFC 8033, RFC 9332 and the papers, packet by packet.
 
 What is a matter of chance is told to the model (which packets were dropped); what is not must be the same: the delay, the average, the
 probability. Of the drops their number must be what the model's probabilities add up to.
@@ -12,8 +12,10 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
+from afd_oracle import Afd
 from dualpi2_oracle import DualPi2
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.run_state import PortState
@@ -31,11 +33,13 @@ class Port:
     """What waits for a line, in exact times. The frame on the line does not wait."""
 
     def __init__(self) -> None:
-        self.waiting: deque[tuple[int, int]] = deque()
+        self.waiting: deque[tuple[int, int, int]] = deque()
         self.free_ns = Fraction(0)
         self.delay_us = 0
         "Of the packet that left last."
         self.empty_since_us = 0
+        self.arriving = (0, 0)
+        "The source and the length of the packet that comes."
 
     def run_until(self, now_ns: int) -> None:
         """Everything that leaves until then."""
@@ -43,15 +47,19 @@ class Port:
             starts = -(-self.free_ns.numerator // self.free_ns.denominator)
             if starts > now_ns:
                 return
-            came_us, length = self.waiting.popleft()
+            came_us, length, _ = self.waiting.popleft()
             self.delay_us = starts // 1_000 - came_us
             self.empty_since_us = starts // 1_000 if not self.waiting else self.empty_since_us
             self.free_ns += Fraction(length * 8 * NS_PER_S, RATE_BPS)
 
-    def take(self, now_ns: int, length: int) -> None:
+    def take(self, now_ns: int, length: int, source: int) -> None:
         """A packet that was accepted."""
         self.free_ns = max(self.free_ns, Fraction(now_ns))
-        self.waiting.append((now_ns // 1_000, length))
+        self.waiting.append((now_ns // 1_000, length, source))
+
+    def waiting_bytes(self) -> int:
+        """Of all packets."""
+        return sum(length for _, length, _ in self.waiting)
 
 
 def flows(seed: int, end_ns: int) -> list[Cbr]:
@@ -70,18 +78,24 @@ def flows(seed: int, end_ns: int) -> list[Cbr]:
 
 
 def check(
-    program: str, seed: int, end_ns: int, meet: Callable[[World, Port, int], float], chosen: Callable[[float], None]
+    program: str,
+    seed: int,
+    end_ns: int,
+    meet: Callable[[World, Port, int], float],
+    chosen: Callable[[float], None],
+    **settings: Any,
 ) -> None:
     """Runs a program beside a model: `meet` says a packet's chance, and compares; `chosen` hears that it was dropped."""
     sent = flows(seed, end_ns)
     world, port = World(program, sent, sink_rate_bps=RATE_BPS, seed=seed), Port()
     contract = load_program(program)
-    (entry,) = contract.entries(PortState(port=SINK_PORT, rate_bps=RATE_BPS), contract.Settings())
+    (entry,) = contract.entries(PortState(port=SINK_PORT, rate_bps=RATE_BPS), contract.Settings(**settings))
     world.write(+entry)
     expected = variance = 0.0
     drops = 0
-    for now, length in sorted((at, flow.frame_bytes) for flow in sent for at in flow.times_ns()):
+    for now, length, source in sorted((at, flow.frame_bytes, flow.port) for flow in sent for at in flow.times_ns()):
         port.run_until(now)
+        port.arriving = (source, length)
         world.run_until(now)
         chance = meet(world, port, now // 1_000)
         expected, variance = expected + chance, variance + chance * (1 - chance)
@@ -91,7 +105,7 @@ def check(
             chosen(chance)
         else:
             assert chance < 1, now
-            port.take(now, length)
+            port.take(now, length, source)
     assert drops > 20
     assert abs(drops - expected) < 4 * variance**0.5, (drops, expected)
 
@@ -113,7 +127,7 @@ def test_pie_is_the_rfc_s(seed: int) -> None:
         last_us = now_us if now_us >= last_us + step else last_us
         found = world.register("drop_probability", SINK_PORT) / 2**40
         assert abs(found - model.drop_prob) < 1e-6, now_us
-        return model.chance(sum(length for _, length in port.waiting))
+        return model.chance(port.waiting_bytes())
 
     check("pie", seed, 6 * NS_PER_S, meet, lambda _: None)
 
@@ -135,6 +149,24 @@ def test_red_is_the_paper_s(seed: int) -> None:
         meet,
         lambda chance: model.record_choice(chance == 1 and model.avg >= 2 * model.max_th),
     )
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_afd_is_the_paper_s(seed: int) -> None:
+    model, last_us = Afd(q_target=20_000, alpha=1.5, beta=2, ceiling=512 * 1514), 0
+
+    def meet(world: World, port: Port, now_us: int) -> float:
+        nonlocal last_us
+        model.arrive(*port.arriving)
+        if last_us == 0:
+            last_us = now_us
+        elif now_us - last_us >= 6_250:
+            model.update(port.waiting_bytes())
+            last_us = now_us
+        assert world.register("fair_share", SINK_PORT) == model.m_fair * 1024, now_us
+        return model.chance(port.arriving[0])
+
+    check("afd", seed, 6 * NS_PER_S, meet, lambda _: None, queue_target=20_000, sample=1, alpha=1.5, beta=2)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""RankTest: what the PTF tests of sp_pifo.p4 and aifo.p4 start from: packets with ranks against an oracle.
+"""RankTest: what the PTF tests of sp_pifo.p4, aifo.p4 and packs.p4 start from: packets with ranks against an oracle.
 
 The rank is IPv4's identification. The slow port's line is busy with the first packet while the others come; then they leave in the
 order of the oracle, and each counter of each rank is the oracle's.

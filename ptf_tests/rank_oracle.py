@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What sp_pifo.p4 and aifo.p4 should decide: the papers' algorithms as they are printed, packet by packet, and an ideal PIFO.
+"""What sp_pifo.p4, aifo.p4 and packs.p4 should decide: the papers' algorithms as they are printed, packet by packet, and an ideal PIFO.
 
 An oracle is a queue: `arrive(rank)` says whether the packet is admitted, `leave()` gives the rank of the next one, `inverted(rank)` whether a
 smaller one waits.
@@ -32,13 +32,26 @@ class Queue(ABC):
         return any(one < rank for one in self.waiting())
 
 
-class SpPifo(Queue):
-    """Algorithm 1 of SP-PIFO (NSDI 2020): `queues` strict-priority queues with room for `limit` packets each; 0 is served first."""
+class Strict(Queue):
+    """Strict-priority queues with room for `limit` packets each; 0 is served first."""
 
     def __init__(self, queues: int, limit: int) -> None:
         self.queues: list[deque[int]] = [deque() for _ in range(queues)]
-        self.bounds = [0] * queues
         self.limit = limit
+
+    def leave(self) -> int | None:
+        return next((queue.popleft() for queue in self.queues if queue), None)
+
+    def waiting(self) -> list[int]:
+        return [rank for queue in self.queues for rank in queue]
+
+
+class SpPifo(Strict):
+    """Algorithm 1 of SP-PIFO (NSDI 2020): `queues` strict-priority queues with room for `limit` packets each; 0 is served first."""
+
+    def __init__(self, queues: int, limit: int) -> None:
+        super().__init__(queues, limit)
+        self.bounds = [0] * queues
 
     def arrive(self, rank: int) -> bool:
         fits = [index for index, bound in enumerate(self.bounds) if rank >= bound]
@@ -53,11 +66,44 @@ class SpPifo(Queue):
         self.queues[index].append(rank)
         return True
 
-    def leave(self) -> int | None:
-        return next((queue.popleft() for queue in self.queues if queue), None)
 
-    def waiting(self) -> list[int]:
-        return [rank for queue in self.queues for rank in queue]
+class Window:
+    """So many ranks, of each `sample`th packet."""
+
+    def __init__(self, size: int, sample: int) -> None:
+        self.ranks: deque[int] = deque(maxlen=size)
+        self.sample, self.skipped = sample, 0
+
+    def quantile(self, rank: int) -> Fraction:
+        """The share of smaller ranks, before this one comes in."""
+        found = Fraction(sum(one < rank for one in self.ranks), max(len(self.ranks), 1))
+        self.skipped += 1
+        if self.skipped == self.sample or not self.ranks:
+            self.ranks.append(rank)
+            self.skipped = 0
+        return found
+
+
+class Packs(Strict):
+    """Algorithm 1 of PACKS (NSDI 2025): burst parameter k, a window of so many ranks, of each `sample`th packet."""
+
+    def __init__(self, queues: int, limit: int, k: Fraction, window: int, sample: int = 1) -> None:
+        super().__init__(queues, limit)
+        self.k = k
+        self.window = Window(window, sample)
+        self.by_rank = 0
+        """Packets that were refused for their rank, and not because all queues were full."""
+
+    def arrive(self, rank: int) -> bool:
+        quantile = self.window.quantile(rank)
+        free = 0
+        for queue in self.queues:
+            free += self.limit - len(queue)
+            if len(queue) < self.limit and quantile <= Fraction(free, self.limit * len(self.queues)) / (1 - self.k):
+                queue.append(rank)
+                return True
+        self.by_rank += free > 0
+        return False
 
 
 class Aifo(Queue):
@@ -66,21 +112,15 @@ class Aifo(Queue):
     def __init__(self, capacity: int, k: Fraction, window: int, sample: int = 1) -> None:
         self.queue: deque[int] = deque()
         self.capacity, self.k = capacity, k
-        self.window: deque[int] = deque(maxlen=window)
-        self.sample, self.skipped = sample, 0
+        self.window = Window(window, sample)
         self.by_rank = 0
         """Packets that were refused for their rank, and not because the queue was full."""
 
     def arrive(self, rank: int) -> bool:
         length = len(self.queue)
-        smaller = sum(one < rank for one in self.window)
-        quantile = Fraction(smaller, len(self.window)) if self.window else Fraction(0)
+        quantile = self.window.quantile(rank)
         free = Fraction(self.capacity - length, self.capacity)
         urgent = length <= self.k * self.capacity or quantile <= free / (1 - self.k)
-        self.skipped += 1
-        if self.skipped == self.sample or not self.window:
-            self.window.append(rank)
-            self.skipped = 0
         if length == self.capacity:
             return False
         self.by_rank += not urgent

@@ -30,7 +30,14 @@ from fairlane_controller.program.quantities import (
     duration_text,
     parse_dscp,
 )
-from fairlane_controller.program.ranks import RankProgram, RankSettings
+from fairlane_controller.program.ranks import (
+    RankProgram,
+    RankSettings,
+    StrictProgram,
+    StrictSettings,
+    WindowProgram,
+    WindowSettings,
+)
 from fairlane_controller.program.registry import check_program, load_program, runs_program
 from fairlane_controller.program.requests import Plain, Request
 from fairlane_controller.program.rows import Column, Kind, Reason, Row
@@ -87,11 +94,15 @@ __all__ = [
     "Session",
     "Settings",
     "Size",
+    "StrictProgram",
+    "StrictSettings",
     "SwitchClient",
     "SwitchControl",
     "SwitchState",
     "TopologyControl",
     "Wanted",
+    "WindowProgram",
+    "WindowSettings",
     "apply_plan",
     "check_program",
     "connect",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CoDel, FQ-CoDel, PIE, DualPI2, RED, Cebinae and AFQ as programs: settings to entries and back, columns that the core computes, changes of a running port."""
+"""CoDel, FQ-CoDel, PIE, DualPI2, RED, Cebinae, AFQ and AFD as programs: settings to entries and back, columns that the core computes, changes of a running port."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ SETTINGS = {
     "red": {"min_th": 10, "max_th": 30, "max_p": 0.02, "weight": 8, "gentle": False, "ecn": False},
     "cebinae": {"round": "67.109ms", "period_rounds": 20, "tax": 0.05, "saturation_margin": 0.0, "flow_margin": 0.1},
     "afq": {"bytes_per_round": 4096, "calendar_queues": 32},
+    "afd": {"queue_target": 30_000, "sample": 1, "update": "12ms", "alpha": 0.5, "beta": 0.75},
 }
 PORT = PortState(port=3, rate_bps=2e6, mtu=1000, queues=16)
 
@@ -129,6 +130,12 @@ def test_the_thresholds_of_red_are_in_their_order() -> None:
     config = read_text('program = "red"\n[[ports]]\nswitch = "s1"\nport = 3\nmin_th = 9\nmax_th = 8', "f.toml")
     program = program_of("red")
     assert list(program.check(config.part_of(program), None)) == ["ports[0].max_th: 8: must be above min_th, 9"]
+
+
+def test_the_gains_of_afd_are_in_their_order() -> None:
+    config = read_text('program = "afd"\n[[ports]]\nswitch = "s1"\nport = 3\nbeta = 1.7', "f.toml")
+    program = program_of("afd")
+    assert list(program.check(config.part_of(program), None)) == ["ports[0].beta: 1.7: must be above alpha, 1.7"]
 
 
 def test_afq_wants_a_calendar_with_room_for_a_frame() -> None:

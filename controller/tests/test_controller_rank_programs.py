@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SP-PIFO and AIFO as programs: settings to entries and back, distributions of ranks, what a port cannot have, a switch set up by them."""
+"""SP-PIFO, AIFO and PACKS as programs: settings to entries and back, distributions of ranks, what a port cannot have, a switch set up by them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ PORT = PortState(port=3, queues=8, queue_packets=40)
 SETTINGS = {
     "sp_pifo": {"ranks": "poisson", "priority_queues": 3, "queue_limit": 7},
     "aifo": {"ranks": "dscp", "queue_capacity": 33, "burst": 0.25, "window": 9, "sample": 4},
+    "packs": {"ranks": "dscp", "priority_queues": 3, "queue_limit": 7, "burst": 0.25, "window": 9, "sample": 4},
 }
 
 
@@ -97,6 +98,12 @@ def test_what_the_port_s_queues_cannot_do(given: str, port: dict[str, Any], prob
     program = program_of("sp_pifo")
     assert list(program.check(config.part_of(program, run), run)) == [problem]
     assert list(program.check(config.part_of(program), None)) == []
+
+
+def test_packs_has_no_more_queues_than_its_p4_program() -> None:
+    config = read_text('program = "packs"\n[[ports]]\nswitch = "s1"\nport = 3\npriority_queues = 9', "f.toml")
+    problems = list(program_of("packs").check(config.part_of(program_of("packs")), None))
+    assert problems == ["ports[0].priority_queues: 9: packs has 1 to 8 queues"]
 
 
 @pytest.fixture(params=SETTINGS)

@@ -67,6 +67,14 @@ def test_sp_pifo_orders() -> None:
     assert found["rank_inversions[0]"] < found["rank_inversions[50]"]  # type: ignore[operator]
 
 
+def test_packs_orders_and_drops_the_largest_ranks() -> None:
+    found = shares("PACKS")
+    assert found["inversion_share"] == pytest.approx(0.12, abs=0.03)
+    assert found["refused_share"] == pytest.approx(0.1 / 1.1, abs=0.002)
+    assert found["wrong_drops"] < 0.35  # type: ignore[operator]
+    assert found["rank_drops[30]"] == 0.0
+
+
 def test_aifo_drops_the_largest_ranks_and_does_not_order() -> None:
     found = shares("AIFO")
     assert found["inversion_share"] == pytest.approx(0.925, abs=0.02)

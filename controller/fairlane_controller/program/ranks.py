@@ -13,8 +13,10 @@ from itertools import accumulate
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
+from pydantic import Field
 
 from fairlane_controller.program.port_program import Param, PortProgram
+from fairlane_controller.program.quantities import Packets
 from fairlane_controller.program.rows import Column, Kind, Reason, Row
 from fairlane_controller.program.settings import Settings
 from fairlane_controller.state.run_state import PortState, SwitchState
@@ -71,6 +73,26 @@ class RankSettings(Settings):
     in by), or drawn at random from a distribution."""
 
 
+class StrictSettings(RankSettings):
+    """One port of a `StrictProgram`."""
+
+    priority_queues: Annotated[int, Param("queues"), Field(ge=1, le=32)] = 8
+    "The papers' n: queues that are used, of those that the port has. With 1 the port is a FIFO."
+    queue_limit: Annotated[Packets, Param("queue_packets")] = 10
+    "Packets that may wait in one of them; at most what the queue holds."
+
+
+class WindowSettings(RankSettings):
+    """One port of a `WindowProgram`."""
+
+    burst: Annotated[float, Param("k", 1 << 16, digits=4), Field(ge=0, lt=1)] = 0.1
+    "The papers' k: the part of the capacity that any rank may fill."
+    window: Annotated[int, Param("window"), Field(ge=1, le=32)] = 20
+    "The papers' |W|: recent ranks with which a rank is compared."
+    sample: Annotated[int, Param("sample"), Field(ge=1, le=65_535)] = 1
+    "The rank of one of so many packets comes into the window."
+
+
 _RANK_COUNTERS = (
     Column("arrivals", "arrivals", "packets", "packets of the rank that came", "rank_arrivals"),
     Column("drops", "drops", "packets", "packets of the rank that were refused", "rank_drops"),
@@ -108,3 +130,32 @@ class RankProgram(PortProgram):
             if values["arrivals"]:
                 ports.append(Row(cell // RANKS_SHOWN, values, "rank", str(cell % RANKS_SHOWN)))
         return ports
+
+
+class StrictProgram(RankProgram):
+    """Its ports have strict-priority queues."""
+
+    Settings = StrictSettings
+    scheduler = "strict"
+
+    def check_port(self, port: PortState, settings: Any) -> Iterator[str]:
+        """Check the number of the port's queues and their room."""
+        if port.queues and settings.priority_queues > port.queues:
+            yield f"priority_queues: the port has {port.queues} queues; must be 1 to {port.queues}"
+        if port.queue_packets and settings.queue_limit > port.queue_packets:
+            yield f"queue_limit: a queue of the port holds {port.queue_packets} packets; must be 1 to {port.queue_packets}"
+
+
+class WindowProgram(RankProgram):
+    """Refuses by the quantile of a rank among the last ones (`p4src/include/rank/window.p4`)."""
+
+    Settings = WindowSettings
+    reasons: ClassVar[Mapping[int, Reason]] = {
+        **RankProgram.reasons,
+        11: Reason("rank", "the rank was too large for what waited", in_queue=True),
+    }
+    columns = (
+        *RankProgram.columns,
+        Column("refused_by_rank", "by rank", "packets", "of these, for their rank", reason=11),
+    )
+    units: ClassVar[Mapping[str, str]] = {"k": "1/65536"}

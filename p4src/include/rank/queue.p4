@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which ranks wait at a port, and what became of each rank: arrivals, drops, inversions.
+// What waits in each queue and which ranks wait at a port, and what became of each rank: arrivals, drops, inversions.
+// A program defines RANK_QUEUES, the number of queues, before; its ingress counts a packet into its queue, meta.queue.
 //
 // An inversion is a packet that leaves while one of a smaller rank waits (SP-PIFO, section 3). Ranks above 126 are counted as one, 127.
 #ifndef FAIRLANE_RANK_QUEUE_P4
@@ -7,6 +8,7 @@
 
 #include "../headers.p4"
 
+register<bit<32>>(RANK_QUEUES) waiting_packets;                  // [queue]
 register<bit<32>>(RANK_CELLS) rank_packets;                      // [port ++ rank]: packets that wait
 register<bit<128>>(PORTS) waiting_ranks;                         // [port]: bit r is 1 when packets of rank r wait
 counter(PORTS, CounterType.packets_and_bytes) passed;            // [port], accepted by ingress
@@ -50,14 +52,16 @@ control RankEnqueue(inout metadata_t meta, inout standard_metadata_t standard_me
     }
 }
 
-// The begin of egress at a managed port. The packet is counted out.
-control RankDequeue(inout metadata_t meta) {
+// Egress: a packet of a managed port is counted out.
+control RankEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     bit<128> smaller;
 
     @hidden action count_out() {
         bit<32> packets;
         bit<128> ranks;
         bit<128> own = 128w1 << meta.rank_cell[6:0];
+        waiting_packets.read(packets, meta.queue);
+        waiting_packets.write(meta.queue, (packets == 0) ? 0 : packets - 1);
         rank_packets.read(packets, meta.rank_cell);
         packets = (packets == 0) ? 0 : packets - 1;
         rank_packets.write(meta.rank_cell, packets);
@@ -68,10 +72,12 @@ control RankDequeue(inout metadata_t meta) {
     }
 
     apply {
-        count_out();
-        if (meta.queue_drop == 0 && smaller != 0) {
-            inverted.count((bit<32>)meta.port);
-            rank_inversions.count(meta.rank_cell);
+        if (meta.managed == 1) {
+            count_out();
+            if (meta.queue_drop == 0 && smaller != 0) {
+                inverted.count((bit<32>)meta.port);
+                rank_inversions.count(meta.rank_cell);
+            }
         }
     }
 }
