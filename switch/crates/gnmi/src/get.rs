@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Get: one notification for each path, in which JSON is a tree and PROTO one update a leaf (gNMI 0.10 §3.3).
 
-use crate::json;
-use crate::path::{format, Pattern};
-use crate::schema::{Node, Part, MODELS};
-use crate::select::{Found, Selection};
-use crate::value::{json_value, supported};
-use crate::view::{View, Viewer, Wants};
+use std::collections::HashMap;
+
 use p4rt::proto::gnmi::get_request::DataType;
 use p4rt::proto::gnmi::{
     Encoding, GetRequest, GetResponse, ModelData, Notification, Path, TypedValue, Update,
 };
 use serde_json::Value as Json;
-use std::collections::HashMap;
 use tonic::Status;
+
+use crate::path::{format, Node, Part, Pattern, MODELS};
+use crate::select::{Found, Selection};
+use crate::value::{insert, json_value, supported};
+use crate::view::{View, Viewer, Wants};
 
 /// Most paths in one request.
 const PATHS_MAX: usize = 1_000;
@@ -124,7 +124,7 @@ fn trees(found: Vec<Found>, depth: usize, view: &View, encoding: Encoding) -> Ve
             trees.push((path, Json::Null));
             trees.len() - 1
         });
-        json::insert(&mut trees[index].1, &leaf, view, depth, encoding);
+        insert(&mut trees[index].1, &leaf, view, depth, encoding);
     }
     let trees = trees.into_iter();
     trees

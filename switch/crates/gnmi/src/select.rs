@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The leaves of a picture that a pattern names: one walk for Get, Set and Subscribe.
 
-use crate::path::Pattern;
-use crate::schema::{nodes, Key, Node};
-use crate::view::{View, Wants};
+use std::borrow::Cow;
+use std::ops::Range;
+
 use device::PORT_REFUSALS;
 use p4rt::proto::gnmi::{Encoding, Path, PathElem, TypedValue};
 use serde_json::Value as Json;
-use std::borrow::Cow;
-use std::ops::Range;
 use tonic::Status;
+
+use crate::path::{nodes, Key, Node, Pattern};
+use crate::view::{View, Wants};
 
 /// One instance of a leaf: its port, and its queue or reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The gRPC service `gnmi.gNMI` over the calls, and who may do what.
 
-use crate::get;
-use crate::links::{watch_changes, Links};
-use crate::schema::MODELS;
-use crate::set;
-use crate::subscribe::{Budgets, Subscriber, QUEUE};
-use crate::value::ENCODINGS;
-use crate::view::{Interface, Viewer};
+use std::io;
+use std::sync::Arc;
+
 use device::DeviceHandle;
 use p4rt::proto::gnmi::g_nmi_server::{GNmi, GNmiServer};
 use p4rt::proto::gnmi::{
     CapabilityRequest, CapabilityResponse, GetRequest, GetResponse, ModelData, SetRequest,
     SetResponse, SubscribeRequest, SubscribeResponse,
 };
-use p4rt::short;
-use p4rt::Answers;
-use std::io;
-use std::sync::Arc;
+use p4rt::{short, Answers};
 use tokio::sync::{mpsc, watch, Mutex, Semaphore};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
+
+use crate::links::{watch_changes, Links};
+use crate::path::MODELS;
+use crate::subscribe::{Budgets, Subscriber, QUEUE};
+use crate::value::ENCODINGS;
+use crate::view::{Interface, Viewer};
+use crate::{get, set};
 
 /// The version of gNMI that is served.
 pub const VERSION: &str = "0.10.0";

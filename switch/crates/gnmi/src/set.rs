@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Set: deletes, then replaces, then updates, all of them or none (gNMI 0.10 §3.4).
 
-use crate::json;
-use crate::leaf::Candidate;
-use crate::path::{format, Pattern};
-use crate::schema::{Key, Node};
-use crate::select::{Instance, Selection};
-use crate::value::parse;
-use crate::view::{now_ns, View, Viewer, Wants};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::io;
+use std::sync::Arc;
+
 use device::{Device, Nanos, PortConfig};
 use p4rt::proto::gnmi::typed_value::Value as Wire;
 use p4rt::proto::gnmi::update_result::Operation;
 use p4rt::proto::gnmi::{SetRequest, SetResponse, TypedValue, UpdateResult};
 use serde_json::Value as Json;
-use std::collections::BTreeMap;
-use std::fmt::Display;
-use std::io;
-use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio::task::JoinError;
 use tonic::Status;
+
+use crate::leaf::Candidate;
+use crate::path::{format, Key, Node, Pattern};
+use crate::select::{Instance, Selection};
+use crate::value::{leaves, parse};
+use crate::view::{now_ns, View, Viewer, Wants};
 
 /// Most leaves that all operations of a request name.
 const LEAVES_MAX: usize = 4_000_000;
@@ -204,7 +204,7 @@ impl Draft<'_> {
             return Err(invalid(path, text));
         };
         let tree = parse(bytes).map_err(|e| invalid(path, e))?;
-        json::leaves(path.elems(), &tree, &mut |path, node, json| {
+        leaves(path.elems(), &tree, &mut |path, node, json| {
             let value = node.leaf.kind.read(json).map_err(|e| invalid(&path, e))?;
             self.put_at(&leaf_at(exact(path)?), value)
         })

@@ -14,18 +14,17 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::answers::Answers;
-use crate::clients::Outgoing;
-use crate::clock::Clock;
+use crate::budget::Answers;
 use crate::connections::{self, Connections, Limits};
 use crate::error::{short, MetadataRoom};
 use crate::gate::Gate;
 use crate::proto::own::switch_server::SwitchServer;
 use crate::proto::p4rt::p4_runtime_server::{P4Runtime, P4RuntimeServer};
 use crate::proto::p4rt::*;
-use crate::shared::Shared;
+use crate::shared::{Clock, Shared};
+use crate::stream::{self, Outgoing};
 use crate::tls::{self, Access, Tls};
-use crate::{events, pipeline, proto, read, stream, trace, write};
+use crate::{events, pipeline, proto, read, trace, write};
 
 /// The version of P4Runtime that is served.
 pub const API_VERSION: &str = "1.5.0";

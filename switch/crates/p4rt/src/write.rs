@@ -11,13 +11,13 @@ use tokio::sync::OwnedRwLockWriteGuard;
 use tonic::Status;
 
 use crate::binding::Binding;
-use crate::config::State;
 use crate::entity::{Op, Planner};
 use crate::error::{batch_status, clip, refusal, Checked, MetadataRoom, TEXT_BYTES};
+use crate::pipeline::State;
 use crate::proto::p4rt::write_request::Atomicity;
 use crate::proto::p4rt::{Update, WriteRequest, WriteResponse};
 use crate::shared::{gone, Shared};
-use crate::target::{Forwarding, Target};
+use crate::soft::{Forwarding, Target};
 
 /// What is applied between two packets, as [`Op::work`] counts it: less than 100 µs. A single update may take a bit more
 /// than this, and has then a slice of its own.
