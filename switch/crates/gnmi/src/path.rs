@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
+use p4rt::bail;
 use p4rt::proto::gnmi::{Path, PathElem};
 use tonic::Status;
 
@@ -36,11 +37,11 @@ impl Pattern {
             }
         }
         if elems.len() > ELEMS_MAX {
-            let text = format!(
+            bail!(
+                invalid_argument,
                 "a path of {} elements; at most {ELEMS_MAX} are allowed",
                 elems.len()
             );
-            return Err(Status::invalid_argument(text));
         }
         let pattern = Pattern(elems);
         match nodes().iter().any(|node| pattern.may_match(node)) {
@@ -145,14 +146,17 @@ fn check_form(path: &Path) -> Result<(), Status> {
     #[allow(deprecated)]
     let old = !path.element.is_empty();
     if old {
-        let text = "the deprecated field `element` of a path is not read; use `elem`";
-        return Err(Status::invalid_argument(text));
+        bail!(
+            invalid_argument,
+            "the deprecated field `element` of a path is not read; use `elem`"
+        );
     }
     match path.origin.as_str() {
         "" | "openconfig" => Ok(()),
-        other => Err(Status::invalid_argument(format!(
+        other => bail!(
+            invalid_argument,
             "origin \"{other}\" is not served; \"openconfig\" is"
-        ))),
+        ),
     }
 }
 
@@ -514,7 +518,7 @@ mod schema_tests {
             include_str!("get.rs"),
             include_str!("set.rs"),
             include_str!("subscribe.rs"),
-            include_str!("service.rs"),
+            include_str!("lib.rs"),
         ];
         let code = sources.map(|text| text.split("#[cfg(test)]").next().unwrap());
         let rows = leaf::rows();

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use device::PORT_REFUSALS;
+use p4rt::bail;
 use p4rt::proto::gnmi::{Encoding, Path, PathElem, TypedValue};
 use serde_json::Value as Json;
 use tonic::Status;
@@ -208,11 +209,12 @@ impl Selection {
             return Ok(());
         }
         let names: Vec<&str> = view.ports.iter().map(|p| &*p.interface.name).collect();
-        Err(Status::not_found(format!(
+        bail!(
+            not_found,
             "{}: there is nothing of this name; interfaces are {}, queues have numbers from 0 on",
             self.pattern.text(),
             names.join(", ")
-        )))
+        )
     }
 
     fn each_read(&self, view: &View, each: impl FnMut(Instance)) {

@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Arc;
 
 use device::{Device, Nanos, PortConfig};
+use p4rt::bail;
 use p4rt::proto::gnmi::typed_value::Value as Wire;
 use p4rt::proto::gnmi::update_result::Operation;
 use p4rt::proto::gnmi::{SetRequest, SetResponse, TypedValue, UpdateResult};
@@ -55,15 +56,17 @@ async fn all_or_none(viewer: &Viewer, request: SetRequest) -> Result<SetResponse
     if let Some(update) = request.union_replace.first() {
         let path = update.path.as_ref();
         let path = path.map_or(String::new(), |path| format(&path.elem));
-        return Err(Status::unimplemented(format!(
+        bail!(
+            unimplemented,
             "{path}: union_replace is not served; replace and update are"
-        )));
+        );
     }
     let count = request.delete.len() + request.replace.len() + request.update.len();
     if count > OPERATIONS_MAX {
-        return Err(Status::invalid_argument(format!(
+        bail!(
+            invalid_argument,
             "{count} operations; at most {OPERATIONS_MAX} are allowed in one request"
-        )));
+        );
     }
     let view = viewer.view(Wants::ALL).await?;
     let drafted = view.clone();
@@ -108,7 +111,7 @@ impl Draft<'_> {
         let updates = replaces.chain(updates).map(|(op, u)| (op, u.path, u.val));
         for (op, path, value) in deletes.chain(updates) {
             let Some(path) = path else {
-                return Err(Status::invalid_argument("an update without a path"));
+                bail!(invalid_argument, "an update without a path");
             };
             let whole = exact(Pattern::parse(request.prefix.as_ref(), &path)?)?;
             if op != Operation::Update {
@@ -126,9 +129,10 @@ impl Draft<'_> {
         for ((port, queue), text) in &self.named {
             let queues = self.after[*port].config.queues;
             if *queue >= queues {
-                return Err(Status::invalid_argument(format!(
+                bail!(
+                    invalid_argument,
                     "{text}: there is no queue {queue}; it has {queues}, from 0 on"
-                )));
+                );
             }
         }
         let response = SetResponse {
@@ -154,10 +158,8 @@ impl Draft<'_> {
         }
         match self.leaves <= LEAVES_MAX {
             true => Ok(instances),
-            false => Err(Status::resource_exhausted(format!(
-                "{}: with what the operations before it name these are more than {LEAVES_MAX} leaves; send fewer at a time",
-                selection.pattern.text()
-            ))),
+            false => bail!(resource_exhausted, "{}: with what the operations before it name these are more than {LEAVES_MAX} leaves; send fewer at a time",
+                selection.pattern.text()),
         }
     }
 

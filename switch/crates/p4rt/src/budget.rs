@@ -9,6 +9,7 @@ use std::sync::Arc;
 use prost::Message;
 use tonic::{Response, Status};
 
+use crate::error::bail;
 use crate::gate::UntilSent;
 
 /// So much there is for all together.
@@ -111,9 +112,7 @@ impl Answers {
     pub fn keep<T: Message>(&self, answer: T) -> Result<Response<T>, Status> {
         let share = Share::new(&self.0);
         if !share.take(answer.encoded_len().min(BYTES)) {
-            return Err(Status::resource_exhausted(
-                "too much that clients asked for is still on its way to them: ask for less, or again",
-            ));
+            bail!(resource_exhausted, "too much that clients asked for is still on its way to them: ask for less, or again");
         }
         let mut response = Response::new(answer);
         response.extensions_mut().insert(UntilSent::new(share));

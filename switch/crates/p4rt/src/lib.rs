@@ -11,9 +11,8 @@
 //! | `soft` | what updates are applied to; what the server itself must remember |
 //! | `shared` | what all calls share, and by which clock |
 //! | `events`, `digests` | what the device tells, on its way to the clients |
-//! | `connections`, `gate` | the TCP connections and their limits; what every request passes before it is read |
+//! | `connections`, `gate` | the TCP connections, their limits and certificates, and what a client may do by its own; what every request passes before it is read |
 //! | `budget` | what all clients together may hold; long answers |
-//! | `tls` | certificates, and what a client may do by its own |
 //! | `trace` | the service `fairlane.v1.Switch` |
 //! | `bytestring`, `error` | values and errors; the messages are of the crate `proto` |
 
@@ -38,14 +37,12 @@ mod server;
 mod shared;
 mod soft;
 mod stream;
-mod tls;
 mod trace;
 mod write;
 
 pub use arbitration::OBSERVER_ROLE;
 pub use budget::Answers;
-pub use connections::Limits;
+pub use connections::{Limits, Tls};
 pub use error::short;
 pub use local::Local;
 pub use server::{Server, ServerOptions, API_VERSION};
-pub use tls::Tls;

@@ -15,7 +15,7 @@ use tonic::Status;
 use v1model::{Nanos, BUDGET_BYTES};
 
 use crate::arbitration::{from_u128, StreamId};
-use crate::error::MetadataRoom;
+use crate::error::{bail, MetadataRoom};
 use crate::proto::p4rt::stream_message_request::Update;
 use crate::proto::p4rt::*;
 use crate::server::ServerOptions;
@@ -211,9 +211,10 @@ impl Local {
                 return Ok(done);
             }
             if !self.calls.run_one(device, |_| now) {
-                return Err(Status::internal(
-                    "the call waits for something that is not the switch",
-                ));
+                bail!(
+                    internal,
+                    "the call waits for something that is not the switch"
+                );
             }
         }
     }

@@ -14,7 +14,7 @@ use v1model::{error, Pipeline, Schema, Takeover};
 
 use crate::binding::Binding;
 use crate::entity::profile;
-use crate::error::{status, NO_PIPELINE};
+use crate::error::{bail, status, NO_PIPELINE};
 use crate::proto::p4rt::get_forwarding_pipeline_config_request::ResponseType;
 use crate::proto::p4rt::set_forwarding_pipeline_config_request::Action;
 use crate::proto::p4rt::*;
@@ -40,7 +40,7 @@ pub async fn set(
     check_sender(&shared, &sender)?;
     let action = request.action();
     let name = action.as_str_name();
-    let refused = |why: &str| Err(Status::invalid_argument(format!("action {name} {why}")));
+    let refused = |why: &str| bail!(invalid_argument, "action {name} {why}");
     let loaded = match (action, request.config.take()) {
         (Action::Unspecified, _) => return refused("is none that can be asked for"),
         (Action::Commit, None) => None,
@@ -95,9 +95,10 @@ async fn realize(
                 pipeline: Some(pipeline),
             }) = state.saved.take()
             else {
-                return Err(Status::not_found(
-                    "no config is saved: VERIFY_AND_SAVE must come before COMMIT",
-                ));
+                bail!(
+                    not_found,
+                    "no config is saved: VERIFY_AND_SAVE must come before COMMIT"
+                );
             };
             let pipeline = pipeline.into_inner();
             let (pipeline, replication) = pipeline.unwrap_or_else(PoisonError::into_inner);
@@ -174,7 +175,7 @@ async fn reconcile(
         taken?.map_err(kept)?;
     }
     let Some(running) = state.running.as_mut() else {
-        return Err(Status::internal("the running config is gone"));
+        bail!(internal, "the running config is gone");
     };
     let mut soft = std::mem::take(&mut running.soft);
     soft.keep_known(&loaded.binding);
@@ -331,12 +332,13 @@ fn load_here(
     program_bytes: u64,
 ) -> Result<(Arc<Loaded>, Pipeline), Status> {
     let Some(info) = &config.p4info else {
-        return Err(Status::invalid_argument("the config has no p4info"));
+        bail!(invalid_argument, "the config has no p4info");
     };
     if config.p4_device_config.is_empty() {
-        return Err(Status::invalid_argument(
-            "the config has no p4_device_config; it takes the BMv2 JSON that p4c makes",
-        ));
+        bail!(
+            invalid_argument,
+            "the config has no p4_device_config; it takes the BMv2 JSON that p4c makes"
+        );
     }
     let mut pipeline = Pipeline::from_json_within(&json(&config.p4_device_config), program_bytes)
         .map_err(|e| Status::invalid_argument(format!("p4_device_config: {e}")))?;

@@ -15,7 +15,7 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::budget::Answers;
-use crate::connections::{self, Connections, Limits};
+use crate::connections::{self, read_only, Access, Connections, Limits, Tls};
 use crate::error::{short, MetadataRoom};
 use crate::gate::Gate;
 use crate::proto::own::switch_server::SwitchServer;
@@ -23,7 +23,6 @@ use crate::proto::p4rt::p4_runtime_server::{P4Runtime, P4RuntimeServer};
 use crate::proto::p4rt::*;
 use crate::shared::{Clock, Shared};
 use crate::stream::{self, Outgoing};
-use crate::tls::{self, Access, Tls};
 use crate::{events, pipeline, proto, read, trace, write};
 
 /// The version of P4Runtime that is served.
@@ -188,7 +187,7 @@ fn metadata_room<T>(request: &Request<T>) -> MetadataRoom {
 fn may_write<T>(request: &Request<T>) -> Result<(), Status> {
     match Access::from_request(request) {
         Access::Full => Ok(()),
-        Access::ReadOnly => Err(tls::read_only()),
+        Access::ReadOnly => Err(read_only()),
     }
 }
 

@@ -16,14 +16,14 @@ use tokio_stream::Stream;
 use tonic::{Status, Streaming};
 
 use crate::arbitration::{Arbiter, Notices, StreamId, OBSERVER_ROLE};
-use crate::error::{code, in_range, quote, refusal, refuse, short, Checked, NO_PIPELINE};
+use crate::connections::Access;
+use crate::error::{bail, code, in_range, quote, refusal, refuse, short, Checked, NO_PIPELINE};
 use crate::pipeline::Loaded;
 use crate::proto::p4rt::stream_error::Details;
 use crate::proto::p4rt::stream_message_request::Update as Incoming;
 use crate::proto::p4rt::stream_message_response::Update;
 use crate::proto::p4rt::*;
 use crate::shared::Shared;
-use crate::tls::Access;
 
 /// Longest frame of a packet-out, header included.
 const MAX_FRAME_BYTES: u32 = 65_535;
@@ -231,9 +231,10 @@ impl Clients {
     /// RESOURCE_EXHAUSTED when there are too many.
     pub fn open(&mut self) -> Result<(StreamId, Outgoing), Status> {
         if self.senders.len() >= MAX_STREAMS {
-            return Err(Status::resource_exhausted(format!(
+            bail!(
+                resource_exhausted,
                 "{MAX_STREAMS} streams are open; no more are taken"
-            )));
+            );
         }
         self.last_id += 1;
         let id = StreamId(self.last_id);

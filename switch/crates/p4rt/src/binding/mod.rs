@@ -4,7 +4,6 @@
 //! Action profiles, indexed counters, meters and registers, digests and value sets of P4Info bound to the pipeline's.
 
 mod data;
-mod packet;
 mod table;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -21,8 +20,7 @@ use crate::error::{in_range, refusal, refuse, At, Checked, Refusal};
 use crate::proto::p4info::action_profile::SelectorSizeSemantics;
 use crate::proto::p4info::{self, P4Info, Preamble};
 
-pub use data::DataShape;
-pub use packet::PacketHeader;
+pub use data::{DataShape, PacketHeader};
 pub use table::{Action, MatchKey, Table};
 
 /// Everything that a P4Runtime message can name, by P4Info id.
@@ -50,7 +48,7 @@ impl Binding {
     pub fn new(info: &P4Info, pipeline: &Pipeline, cpu_port: Option<u32>) -> Checked<Self> {
         let own = pipeline.schema();
         let tables = table::bind(info, pipeline)?;
-        let (packet_in, packet_out) = packet::bind(info)?;
+        let (packet_in, packet_out) = data::bind(info)?;
         let types = data::Types::new(info);
         let array = |size, index: &_, own_size| {
             same("cells", size, i64::from(own_size))?;

@@ -26,7 +26,7 @@ use v1model::{ControlResult, Pipeline};
 use crate::binding::{Array, Binding, Bound, ById, Register};
 use crate::entity::array::{check_colours, encode_counter, encode_meter, pieces};
 use crate::entity::{matches, no_externs, pre};
-use crate::error::{batch_status, refuse, short, MetadataRoom, Refusal};
+use crate::error::{bail, batch_status, refuse, short, MetadataRoom, Refusal};
 use crate::pipeline::{Context, Loaded, State};
 use crate::proto::p4rt::digest_entry::Config;
 use crate::proto::p4rt::entity::Entity as Kind;
@@ -98,9 +98,10 @@ pub async fn read_here(
 pub fn check(request: &ReadRequest) -> Result<(), Status> {
     match request.entities.len() {
         ..=MAX_REQUESTS => Ok(()),
-        count => Err(Status::invalid_argument(format!(
+        count => bail!(
+            invalid_argument,
             "the request has {count} entities; at most {MAX_REQUESTS} are allowed"
-        ))),
+        ),
     }
 }
 
@@ -188,10 +189,8 @@ impl Reader {
             None => self.of = Some((loaded.clone(), state.writes)),
             Some((of, writes)) if Arc::ptr_eq(of, loaded) && *writes == state.writes => {}
             Some(_) => {
-                return Err(Status::aborted(
-                    "something was written while the client had not taken what was read before: read again, read less \
-                     at a time, or faster",
-                ))
+                bail!(aborted, "something was written while the client had not taken what was read before: read again, read less \
+                     at a time, or faster")
             }
         }
         self.held = Some((state, turn));
@@ -211,7 +210,7 @@ impl Reader {
     /// The config that is read.
     fn context(&self) -> Result<&Context, Status> {
         let held = self.held.as_ref().map(|(state, _)| state.current());
-        held.unwrap_or_else(|| Err(Status::internal("a read without the state")))
+        held.unwrap_or_else(|| bail!(internal, "a read without the state"))
     }
 
     async fn entity(&mut self, entity: &Entity) -> Result<(), Stop> {
