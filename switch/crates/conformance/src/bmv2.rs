@@ -14,8 +14,7 @@ use anyhow::{bail, ensure, Context, Result};
 use tempfile::TempDir;
 use v1model::{ActionCall, Bits, EntryAction, EntryKey, KeyMatch, Pipeline};
 
-use crate::bed::Sent;
-use crate::control::Change;
+use crate::control::{Change, Sent};
 
 const SWITCH: &str = "simple_switch";
 const CLI: &str = "simple_switch_CLI";

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::bed::Sent;
 use crate::bmv2::{self, Bmv2};
-use crate::control::Switch;
+use crate::control::{Sent, Switch};
 use crate::mutate::Input;
 use crate::run::by_port;
 use crate::stf::{Command, Statement};

@@ -7,8 +7,7 @@
 //! | `corpus` | finds the tests of a folder and their programs, and compiles these, once |
 //! | `stf` | the packet-test language |
 //! | `tables` | its names and values as table entries |
-//! | `bed` | a `Device` in virtual time, also for the fuzz targets |
-//! | `control` | the switch under test, and what statements change of it |
+//! | `control` | a `Device` in virtual time, also for the fuzz targets: the switch under test, and what statements change of it |
 //! | `run` | one test, and whether what left is what its file expects |
 //! | `mutate` | more packets from a test's own, by fixed seeds; frames changed, also for the fuzz targets |
 //! | `bmv2` | simple_switch without root: its process, its packet port, its commands |
@@ -17,9 +16,8 @@
 
 #![forbid(unsafe_code)]
 
-pub mod bed;
 pub mod bmv2;
-mod control;
+pub mod control;
 pub mod corpus;
 pub mod differ;
 pub mod mutate;

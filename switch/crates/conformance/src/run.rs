@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{ensure, Context, Result};
 
-use crate::bed::Sent;
-use crate::control::{Switch, PORTS};
+use crate::control::{Sent, Switch, PORTS};
 use crate::stf::{Command, Statement};
 
 /// Tests of p4c's that cannot pass, and why: they do not make the run a failure.

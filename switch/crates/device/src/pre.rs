@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use v1model::{ControlError, ErrorKind};
+
+use v1model::{refusal, refuse, ControlError, ControlResult};
 
 /// Most replicas of a group or session: all of them are made of one packet before the next one gets its turn.
 pub const REPLICAS_MAX: usize = 1024;
@@ -74,31 +75,22 @@ impl Copies for CloneSession {
     }
 }
 
-fn error(kind: ErrorKind, message: String) -> ControlError {
-    ControlError::new(kind, message)
-}
-
-fn check_replicas(of: &str, replicas: &[Replica]) -> Result<(), ControlError> {
+fn check_replicas(of: &str, replicas: &[Replica]) -> ControlResult {
     if replicas.len() > REPLICAS_MAX {
-        return Err(error(
-            ErrorKind::ResourceExhausted,
-            format!(
-                "{of}: {} replicas; at most {REPLICAS_MAX} are possible",
-                replicas.len()
-            ),
-        ));
+        let count = replicas.len();
+        refuse!(
+            ResourceExhausted,
+            "{of}: {count} replicas; at most {REPLICAS_MAX} are possible"
+        );
     }
     let mut sorted = replicas.to_vec();
     sorted.sort_unstable();
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         None => Ok(()),
-        Some(pair) => Err(error(
-            ErrorKind::InvalidArgument,
-            format!(
-                "{of}: replica (port {}, instance {}) is there twice",
-                pair[0].port, pair[0].instance
-            ),
-        )),
+        Some(pair) => {
+            let Replica { port, instance } = pair[0];
+            refuse!("{of}: replica (port {port}, instance {instance}) is there twice")
+        }
     }
 }
 
@@ -126,44 +118,34 @@ fn put<T: Copies>(
     total: &mut usize,
     new: T,
     put: Put,
-) -> Result<(), ControlError> {
+) -> ControlResult {
     let name = format!("{} {}", T::KIND, new.id());
     if !T::IDS.contains(&new.id()) {
         let (first, last) = (T::IDS.start(), T::IDS.end());
-        let text = format!("{name}: the number must be {first} to {last}");
-        return Err(error(ErrorKind::InvalidArgument, text));
+        refuse!("{name}: the number must be {first} to {last}");
     }
     check_replicas(&name, new.replicas())?;
     let before = all.get(&new.id());
     match (before, put) {
-        (Some(_), Put::Insert) => {
-            let text = format!("{name} exists already");
-            return Err(error(ErrorKind::AlreadyExists, text));
-        }
+        (Some(_), Put::Insert) => refuse!(AlreadyExists, "{name} exists already"),
         (None, Put::Modify) => return Err(absent(&name)),
         _ => {}
     }
     let others = *total - before.map_or(0, |before| before.replicas().len());
     let after = new.replicas().len();
     if others + after > REPLICAS_ALL_MAX {
-        return Err(error(
-            ErrorKind::ResourceExhausted,
-            format!(
-                "{name}: {after} replicas; all groups and sessions together have at most {REPLICAS_ALL_MAX}, and the \
-                 others have {others}"
-            ),
-        ));
+        refuse!(
+            ResourceExhausted,
+            "{name}: {after} replicas; all groups and sessions together have at most {REPLICAS_ALL_MAX}, and the \
+             others have {others}"
+        );
     }
     *total = others + after;
     all.insert(new.id(), new);
     Ok(())
 }
 
-fn delete<T: Copies>(
-    all: &mut BTreeMap<u32, T>,
-    total: &mut usize,
-    id: u32,
-) -> Result<(), ControlError> {
+fn delete<T: Copies>(all: &mut BTreeMap<u32, T>, total: &mut usize, id: u32) -> ControlResult {
     let before = all.remove(&id);
     let before = before.ok_or_else(|| absent(&format!("{} {id}", T::KIND)))?;
     *total -= before.replicas().len();
@@ -171,7 +153,7 @@ fn delete<T: Copies>(
 }
 
 fn absent(name: &str) -> ControlError {
-    error(ErrorKind::NotFound, format!("{name} does not exist"))
+    refusal!(NotFound, "{name} does not exist")
 }
 
 impl Replication {
@@ -184,7 +166,7 @@ impl Replication {
     ///
     /// # Errors
     /// AlreadyExists, InvalidArgument for a bad number or a replica that is there twice, or ResourceExhausted.
-    pub fn insert_group(&mut self, group: MulticastGroup) -> Result<(), ControlError> {
+    pub fn insert_group(&mut self, group: MulticastGroup) -> ControlResult {
         put(&mut self.groups, &mut self.replicas, group, Put::Insert)
     }
 
@@ -192,7 +174,7 @@ impl Replication {
     ///
     /// # Errors
     /// As `insert_group`, but NotFound.
-    pub fn modify_group(&mut self, group: MulticastGroup) -> Result<(), ControlError> {
+    pub fn modify_group(&mut self, group: MulticastGroup) -> ControlResult {
         put(&mut self.groups, &mut self.replicas, group, Put::Modify)
     }
 
@@ -200,7 +182,7 @@ impl Replication {
     ///
     /// # Errors
     /// NotFound.
-    pub fn delete_group(&mut self, id: u32) -> Result<(), ControlError> {
+    pub fn delete_group(&mut self, id: u32) -> ControlResult {
         delete(&mut self.groups, &mut self.replicas, id)
     }
 
@@ -213,7 +195,7 @@ impl Replication {
     ///
     /// # Errors
     /// As `insert_group`.
-    pub fn insert_session(&mut self, session: CloneSession) -> Result<(), ControlError> {
+    pub fn insert_session(&mut self, session: CloneSession) -> ControlResult {
         put(&mut self.sessions, &mut self.replicas, session, Put::Insert)
     }
 
@@ -221,7 +203,7 @@ impl Replication {
     ///
     /// # Errors
     /// As `modify_group`.
-    pub fn modify_session(&mut self, session: CloneSession) -> Result<(), ControlError> {
+    pub fn modify_session(&mut self, session: CloneSession) -> ControlResult {
         put(&mut self.sessions, &mut self.replicas, session, Put::Modify)
     }
 
@@ -229,7 +211,7 @@ impl Replication {
     ///
     /// # Errors
     /// NotFound.
-    pub fn delete_session(&mut self, id: u32) -> Result<(), ControlError> {
+    pub fn delete_session(&mut self, id: u32) -> ControlResult {
         delete(&mut self.sessions, &mut self.replicas, id)
     }
 }

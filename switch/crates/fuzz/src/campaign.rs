@@ -11,8 +11,7 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::SeedableRng;
 
-use crate::cover::Cover;
-use crate::guard::{self, Limits};
+use crate::guard::{self, Cover, Limits};
 use crate::input::{mutate, Input, Places};
 use crate::targets::{self, Outcome, Target};
 

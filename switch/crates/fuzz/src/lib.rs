@@ -4,13 +4,11 @@
 //! | module | idea |
 //! |---|---|
 //! | `input` | a document of ours and the edits that make it hostile, short and readable; the next edits |
-//! | `guard` | one execution under watch: panics, time, memory |
-//! | `cover` | which parts of the code an execution reached, where the build counts that |
+//! | `guard` | one execution under watch: panics, time, memory, and which parts of the code it reached |
 //! | `campaign` | executions until a finding, or until the time is up |
 //! | `targets` | what is executed |
 
 pub mod campaign;
-pub mod cover;
 pub mod guard;
 pub mod input;
 pub mod targets;

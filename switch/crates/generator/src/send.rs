@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The sending end: applications of flows from one start, with samples of TCP_INFO, transfers and a summary.
 
-use crate::options::{self, Tcp};
-use crate::records::{local_name, name_of, next_sample, Writer};
+use std::io;
+use std::time::Duration;
+
 use apps::{App, AppState, Chance};
 use flows::socket::{self, SenderOptions};
 use flows::{
     monotonic_ns, Connection, Datagrams, Ending, Event, Flows, Reactor, Source, TcpInfo, Transfer,
     Turn, World,
 };
-use rustix::event::{epoll::EventFlags, poll, PollFd, PollFlags, Timespec};
+use rustix::event::epoll::EventFlags;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use serde_json::{json, Map, Value};
-use std::io;
-use std::time::Duration;
+
+use crate::options::{self, Tcp};
+use crate::{local_name, name_of, next_sample, Writer};
 
 /// What a sender's socket takes beyond what was sent: enough for any window, and little at the end.
 const UNSENT_BYTES: u32 = 128 * 1024;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The receiving end: accepts, discards, and counts the bytes of every connection, or datagrams of every sender, over time.
 
-use crate::options::{Ack, Sink};
-use crate::records::{name_of, next_sample, Writer};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+
 use flows::socket::{self, ListenerOptions};
 use flows::{monotonic_ns, Event, Reactor, Source, Turn};
 use rustix::event::epoll::EventFlags;
@@ -10,9 +12,9 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{self, sockopt, RecvFlags};
 use serde_json::{json, Value};
-use std::collections::BTreeMap;
-use std::io;
-use std::net::SocketAddr;
+
+use crate::options::{Ack, Sink};
+use crate::{name_of, next_sample, Writer};
 
 const BUFFER_BYTES: usize = 256 * 1024;
 

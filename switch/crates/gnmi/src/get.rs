@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Get: one notification for each path, in which JSON is a tree and PROTO one update a leaf (gNMI 0.10 §3.3).
 
-use crate::json;
-use crate::path::{format, Pattern};
-use crate::schema::{Node, Part, MODELS};
-use crate::select::{Found, Selection};
-use crate::value::{json_value, supported};
-use crate::view::{View, Viewer, Wants};
+use std::collections::HashMap;
+
+use p4rt::bail;
 use p4rt::proto::gnmi::get_request::DataType;
 use p4rt::proto::gnmi::{
     Encoding, GetRequest, GetResponse, ModelData, Notification, Path, TypedValue, Update,
 };
 use serde_json::Value as Json;
-use std::collections::HashMap;
 use tonic::Status;
+
+use crate::path::{format, Node, Part, Pattern, MODELS};
+use crate::select::{Found, Selection};
+use crate::value::{insert, json_value, supported};
+use crate::view::{View, Viewer, Wants};
 
 /// Most paths in one request.
 const PATHS_MAX: usize = 1_000;
@@ -45,11 +46,11 @@ pub async fn get(viewer: &Viewer, request: GetRequest) -> Result<GetResponse, St
         false => &request.path,
     };
     if paths.len() > PATHS_MAX {
-        let text = format!(
+        bail!(
+            invalid_argument,
             "{} paths; at most {PATHS_MAX} are allowed in one request",
             paths.len()
         );
-        return Err(Status::invalid_argument(text));
     }
     let mut selections = Vec::with_capacity(paths.len());
     for path in paths {
@@ -104,10 +105,8 @@ fn check_size(selections: &[Selection], view: &View, encoding: Encoding) -> Resu
         let count = counted.entry(selection.pattern.text());
         let leaves = *count.or_insert_with(|| selection.count(view, max));
         if leaves > max {
-            return Err(Status::resource_exhausted(format!(
-                "{}: with the paths before it these are too many leaves for one answer; ask for fewer",
-                selection.pattern.text()
-            )));
+            bail!(resource_exhausted, "{}: with the paths before it these are too many leaves for one answer; ask for fewer",
+                selection.pattern.text());
         }
         left -= leaves * leaf_bytes;
     }
@@ -124,7 +123,7 @@ fn trees(found: Vec<Found>, depth: usize, view: &View, encoding: Encoding) -> Ve
             trees.push((path, Json::Null));
             trees.len() - 1
         });
-        json::insert(&mut trees[index].1, &leaf, view, depth, encoding);
+        insert(&mut trees[index].1, &leaf, view, depth, encoding);
     }
     let trees = trees.into_iter();
     trees
@@ -171,11 +170,12 @@ pub fn check_models(models: &[ModelData]) -> Result<(), Status> {
     let served = MODELS.map(|(name, ..)| name);
     match models.iter().find(|m| !served.contains(&m.name.as_str())) {
         None => Ok(()),
-        Some(model) => Err(Status::unimplemented(format!(
+        Some(model) => bail!(
+            unimplemented,
             "model \"{}\" is not served; {} are",
             model.name,
             served.join(", ")
-        ))),
+        ),
     }
 }
 

@@ -2,15 +2,17 @@
 //! The leaves that are served, one row each: its path, how its value is read, and how a Set changes it. Names are
 //! OpenConfig's, and those of `fairlane-port` (switch/yang) where it has none.
 
-use self::Row::*;
-use crate::schema::Key;
-use crate::select::Instance;
-use crate::value::{Kind, Scalar};
-use crate::view::{Interface, PortView, QueueView, View, Wants};
+use std::collections::BTreeMap;
+
 use device::{PortConfig, PortStats, SchedulerKind, PORT_REFUSALS, UNLIMITED};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
-use std::collections::BTreeMap;
+
+use self::Row::*;
+use crate::path::Key;
+use crate::select::Instance;
+use crate::value::{Kind, Scalar};
+use crate::view::{Interface, PortView, QueueView, View, Wants};
 
 type Read = dyn Fn(&View, Instance) -> Json + Send + Sync;
 /// Gives the queue of this number, or its port, another value, or the default (None).

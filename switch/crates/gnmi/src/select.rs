@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The leaves of a picture that a pattern names: one walk for Get, Set and Subscribe.
 
-use crate::path::Pattern;
-use crate::schema::{nodes, Key, Node};
-use crate::view::{View, Wants};
-use device::PORT_REFUSALS;
-use p4rt::proto::gnmi::{Encoding, Path, PathElem, TypedValue};
-use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::ops::Range;
+
+use device::PORT_REFUSALS;
+use p4rt::bail;
+use p4rt::proto::gnmi::{Encoding, Path, PathElem, TypedValue};
+use serde_json::Value as Json;
 use tonic::Status;
+
+use crate::path::{nodes, Key, Node, Pattern};
+use crate::view::{View, Wants};
 
 /// One instance of a leaf: its port, and its queue or reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -207,11 +209,12 @@ impl Selection {
             return Ok(());
         }
         let names: Vec<&str> = view.ports.iter().map(|p| &*p.interface.name).collect();
-        Err(Status::not_found(format!(
+        bail!(
+            not_found,
             "{}: there is nothing of this name; interfaces are {}, queues have numbers from 0 on",
             self.pattern.text(),
             names.join(", ")
-        )))
+        )
     }
 
     fn each_read(&self, view: &View, each: impl FnMut(Instance)) {

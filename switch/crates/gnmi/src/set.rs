@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Set: deletes, then replaces, then updates, all of them or none (gNMI 0.10 §3.4).
 
-use crate::json;
-use crate::leaf::Candidate;
-use crate::path::{format, Pattern};
-use crate::schema::{Key, Node};
-use crate::select::{Instance, Selection};
-use crate::value::parse;
-use crate::view::{now_ns, View, Viewer, Wants};
-use device::{Device, Nanos, PortConfig};
-use p4rt::proto::gnmi::typed_value::Value as Wire;
-use p4rt::proto::gnmi::update_result::Operation;
-use p4rt::proto::gnmi::{SetRequest, SetResponse, TypedValue, UpdateResult};
-use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io;
 use std::sync::Arc;
+
+use device::{Device, Nanos, PortConfig};
+use p4rt::bail;
+use p4rt::proto::gnmi::typed_value::Value as Wire;
+use p4rt::proto::gnmi::update_result::Operation;
+use p4rt::proto::gnmi::{SetRequest, SetResponse, TypedValue, UpdateResult};
+use serde_json::Value as Json;
 use tokio::sync::Mutex;
 use tokio::task::JoinError;
 use tonic::Status;
+
+use crate::leaf::Candidate;
+use crate::path::{format, Key, Node, Pattern};
+use crate::select::{Instance, Selection};
+use crate::value::{leaves, parse};
+use crate::view::{now_ns, View, Viewer, Wants};
 
 /// Most leaves that all operations of a request name.
 const LEAVES_MAX: usize = 4_000_000;
@@ -55,15 +56,17 @@ async fn all_or_none(viewer: &Viewer, request: SetRequest) -> Result<SetResponse
     if let Some(update) = request.union_replace.first() {
         let path = update.path.as_ref();
         let path = path.map_or(String::new(), |path| format(&path.elem));
-        return Err(Status::unimplemented(format!(
+        bail!(
+            unimplemented,
             "{path}: union_replace is not served; replace and update are"
-        )));
+        );
     }
     let count = request.delete.len() + request.replace.len() + request.update.len();
     if count > OPERATIONS_MAX {
-        return Err(Status::invalid_argument(format!(
+        bail!(
+            invalid_argument,
             "{count} operations; at most {OPERATIONS_MAX} are allowed in one request"
-        )));
+        );
     }
     let view = viewer.view(Wants::ALL).await?;
     let drafted = view.clone();
@@ -108,7 +111,7 @@ impl Draft<'_> {
         let updates = replaces.chain(updates).map(|(op, u)| (op, u.path, u.val));
         for (op, path, value) in deletes.chain(updates) {
             let Some(path) = path else {
-                return Err(Status::invalid_argument("an update without a path"));
+                bail!(invalid_argument, "an update without a path");
             };
             let whole = exact(Pattern::parse(request.prefix.as_ref(), &path)?)?;
             if op != Operation::Update {
@@ -126,9 +129,10 @@ impl Draft<'_> {
         for ((port, queue), text) in &self.named {
             let queues = self.after[*port].config.queues;
             if *queue >= queues {
-                return Err(Status::invalid_argument(format!(
+                bail!(
+                    invalid_argument,
                     "{text}: there is no queue {queue}; it has {queues}, from 0 on"
-                )));
+                );
             }
         }
         let response = SetResponse {
@@ -154,10 +158,8 @@ impl Draft<'_> {
         }
         match self.leaves <= LEAVES_MAX {
             true => Ok(instances),
-            false => Err(Status::resource_exhausted(format!(
-                "{}: with what the operations before it name these are more than {LEAVES_MAX} leaves; send fewer at a time",
-                selection.pattern.text()
-            ))),
+            false => bail!(resource_exhausted, "{}: with what the operations before it name these are more than {LEAVES_MAX} leaves; send fewer at a time",
+                selection.pattern.text()),
         }
     }
 
@@ -204,7 +206,7 @@ impl Draft<'_> {
             return Err(invalid(path, text));
         };
         let tree = parse(bytes).map_err(|e| invalid(path, e))?;
-        json::leaves(path.elems(), &tree, &mut |path, node, json| {
+        leaves(path.elems(), &tree, &mut |path, node, json| {
             let value = node.leaf.kind.read(json).map_err(|e| invalid(&path, e))?;
             self.put_at(&leaf_at(exact(path)?), value)
         })

@@ -5,10 +5,11 @@
 //! picture is taken when there is room for it again. One that does not read at all is cut off. What all of them ask
 //! for together is bounded ([`Budgets`]).
 
-use crate::get::{self, check_encoding, check_models, leaf_update, target_of};
-use crate::path::Pattern;
-use crate::select::{Found, Instance, Selection};
-use crate::view::{View, Viewer};
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
 use p4rt::budget::{Budget, Share};
 use p4rt::proto::gnmi::subscribe_request::Request as Asked;
 use p4rt::proto::gnmi::subscribe_response::Response;
@@ -17,16 +18,17 @@ use p4rt::proto::gnmi::{
     Encoding, Notification, Path, SubscribeRequest, SubscribeResponse, Subscription,
     SubscriptionList, SubscriptionMode,
 };
-use p4rt::short;
+use p4rt::{bail, short};
 use serde_json::Value as Json;
-use std::collections::HashMap;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep_until, timeout, Instant};
 use tokio_stream::{Stream, StreamExt};
 use tonic::Status;
+
+use crate::get::{self, check_encoding, check_models, leaf_update, target_of};
+use crate::path::Pattern;
+use crate::select::{Found, Instance, Selection};
+use crate::view::{View, Viewer};
 
 /// Messages that may wait for a subscriber.
 pub const QUEUE: usize = 2;
@@ -366,10 +368,8 @@ impl Plan {
         ] {
             if !share.set(wanted) {
                 let (budget, others) = (&share.budget, share.budget.used() - share.own());
-                return Err(Status::resource_exhausted(format!(
-                    "{wanted} {what} are asked for; all subscribers together get {}, and others have {others} of them",
-                    budget.max
-                )));
+                bail!(resource_exhausted, "{wanted} {what} are asked for; all subscribers together get {}, and others have {others} of them",
+                    budget.max);
             }
         }
         Ok(())
@@ -386,10 +386,11 @@ impl Plan {
         };
         check_models(&list.use_models)?;
         if list.subscription.is_empty() || list.subscription.len() > SUBSCRIPTIONS_MAX {
-            return Err(Status::invalid_argument(format!(
+            bail!(
+                invalid_argument,
                 "{} subscriptions; 1 to {SUBSCRIPTIONS_MAX} are allowed",
                 list.subscription.len()
-            )));
+            );
         }
         let mut watched = Vec::new();
         for subscription in &list.subscription {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use prost_types::Any;
 use tonic::{Code, Status};
 
-use crate::error::quote;
+use crate::error::{bail, quote};
 use crate::proto::p4rt::{MasterArbitrationUpdate, Role, Uint128};
 use crate::proto::rpc;
 
@@ -77,9 +77,7 @@ impl Arbiter {
             Some((own, _)) if (own.as_str(), device) == (role, message.device_id) => {}
             Some((own, _)) => {
                 let own = describe(own);
-                return Err(Status::failed_precondition(format!(
-                    "this stream belongs to device {device} and the {own}; open another one for others"
-                )));
+                bail!(failed_precondition, "this stream belongs to device {device} and the {own}; open another one for others");
             }
         }
         let id = message.election_id.as_ref().map(to_u128);
@@ -88,16 +86,18 @@ impl Arbiter {
         let mut members = state.members.iter();
         let is_same = |(other, used): (&StreamId, &Option<u128>)| *other != stream && *used == id;
         if let Some(id) = id.filter(|_| members.any(is_same)) {
-            return Err(Status::invalid_argument(format!(
+            bail!(
+                invalid_argument,
                 "Election id already exists: {id} is used by another client with the {}",
                 describe(role)
-            )));
+            );
         }
         if !state.members.contains_key(&stream) && state.members.len() >= MAX_STREAMS_PER_ROLE {
-            return Err(Status::resource_exhausted(format!(
+            bail!(
+                resource_exhausted,
                 "{MAX_STREAMS_PER_ROLE} streams are open for the {}; no more are taken",
                 describe(role)
-            )));
+            );
         }
         state.members.insert(stream, id);
         Ok(state.elect(device, role, stream, id))
@@ -113,9 +113,10 @@ impl Arbiter {
         let empty = roles.filter(|(name, state)| state.members.is_empty() && !name.is_empty());
         let oldest = empty.min_by_key(|(_, state)| state.left);
         let Some(oldest) = oldest.map(|(name, _)| name.clone()) else {
-            return Err(Status::resource_exhausted(format!(
+            bail!(
+                resource_exhausted,
                 "clients have {MAX_ROLES} roles already, and no more are taken"
-            )));
+            );
         };
         self.roles.remove(&oldest);
         Ok(())
@@ -144,9 +145,10 @@ impl Arbiter {
         let own = self.device_id;
         match device_id == own {
             true => Ok(()),
-            false => Err(Status::not_found(format!(
+            false => bail!(
+                not_found,
                 "device {device_id} is unknown; this switch is device {own}"
-            ))),
+            ),
         }
     }
 
@@ -163,10 +165,11 @@ impl Arbiter {
         self.check_device(device_id)?;
         let state = self.roles.get(role);
         if state.is_none() && !role.is_empty() && role != OBSERVER_ROLE {
-            return Err(Status::not_found(format!(
+            bail!(
+                not_found,
                 "the {} is unknown: no client has opened a stream for it",
                 describe(role)
-            )));
+            );
         }
         let given = election_id.map(to_u128);
         let primary = state.and_then(RoleState::primary_election_id);
@@ -290,20 +293,22 @@ fn role_name(message: &MasterArbitrationUpdate) -> Result<&str, Status> {
     // An empty config restricts nothing; some clients cannot leave it away.
     let config = role.config.as_ref().filter(|c| !is_empty(c));
     if let Some(Any { type_url, .. }) = config {
-        return Err(Status::invalid_argument(format!(
-            "role config {} is not understood; leave it unset: every role has full access to the pipeline",
-            quote(type_url)
-        )));
+        bail!(invalid_argument, "role config {} is not understood; leave it unset: every role has full access to the pipeline",
+            quote(type_url));
     }
     if role.name.is_empty() && role.id != 0 {
-        let text = format!("role id {} is deprecated; name the role", role.id);
-        return Err(Status::invalid_argument(text));
+        bail!(
+            invalid_argument,
+            "role id {} is deprecated; name the role",
+            role.id
+        );
     }
     if role.name.len() > MAX_ROLE_BYTES {
-        return Err(Status::invalid_argument(format!(
+        bail!(
+            invalid_argument,
             "the role {} is too long; at most {MAX_ROLE_BYTES} bytes are allowed",
             quote(&role.name)
-        )));
+        );
     }
     Ok(&role.name)
 }

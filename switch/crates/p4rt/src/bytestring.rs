@@ -2,7 +2,7 @@
 //! P4Runtime bytestrings: values of `bit<W>` and `int<W>` in the fewest big-endian bytes (P4Runtime 1.5 §8.4).
 
 use bytes::Bytes;
-use v1model::bits::push_number;
+use v1model::bits::{hex, push_number};
 use v1model::Bits;
 
 use crate::error::{refuse, Checked};
@@ -130,19 +130,6 @@ pub fn decode_port(value: &[u8]) -> Checked<u32> {
 fn canonical(value: &[u8]) -> &[u8] {
     let zeros = value.iter().take_while(|b| **b == 0).count();
     &value[zeros.min(value.len().saturating_sub(1))..]
-}
-
-/// Hexadecimal digits of bytes, for error texts.
-pub fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes.iter().take(32) {
-        let _ = write!(text, "{byte:02x}");
-    }
-    if bytes.len() > 32 {
-        text.push('…');
-    }
-    text
 }
 
 #[cfg(test)]

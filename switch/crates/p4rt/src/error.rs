@@ -7,9 +7,11 @@ use std::ops::RangeInclusive;
 use bytes::Bytes;
 use prost::Message;
 use tonic::{Code, Status};
-pub use v1model::{ControlError as Refusal, ControlResult as Checked, ErrorKind};
 
 use crate::proto::{p4rt, rpc};
+
+pub use v1model::error::At;
+pub use v1model::{refusal, refuse, ControlError as Refusal, ControlResult as Checked, ErrorKind};
 
 /// finsy and other clients look for "no … forwarding pipeline config" in a FAILED_PRECONDITION.
 pub const NO_PIPELINE: &str = "No forwarding pipeline config set for this device";
@@ -56,32 +58,12 @@ const QUOTE_BYTES: usize = 200;
 /// What `Any` takes before the last part of the type's name; clients look at that part only.
 const TYPE_URLS: [&str; 2] = ["type.googleapis.com/p4.v1.Error", "/p4.v1.Error"];
 
-/// The kind is INVALID_ARGUMENT where none is named: `refusal!("index {index} is negative")`, `refusal!(NotFound, "…")`.
-macro_rules! refusal {
-    ($text:literal $($rest:tt)*) => { $crate::error::refusal!(InvalidArgument, $text $($rest)*) };
-    ($kind:ident, $($text:tt)+) => {
-        $crate::error::Refusal::new($crate::error::ErrorKind::$kind, format!($($text)+))
-    };
+/// Returns with this status of a call: `bail!(not_found, "device {id} is unknown")`.
+#[macro_export]
+macro_rules! bail {
+    ($code:ident, $($text:tt)+) => { return Err(tonic::Status::$code(format!($($text)+)).into()) };
 }
-
-/// Returns with this refusal.
-macro_rules! refuse {
-    ($($text:tt)+) => { return Err($crate::error::refusal!($($text)+).into()) };
-}
-
-pub(crate) use {refusal, refuse};
-
-/// Puts the place in front of what may be refused: `table I.t: …`.
-pub trait At {
-    #[must_use]
-    fn at(self, place: impl Display) -> Self;
-}
-
-impl<T> At for Checked<T> {
-    fn at(self, place: impl Display) -> Self {
-        self.map_err(|refusal| refusal.at(place))
-    }
-}
+pub use bail;
 
 /// # Errors
 /// INVALID_ARGUMENT for a number beyond what is allowed.

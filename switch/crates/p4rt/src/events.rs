@@ -12,13 +12,13 @@ use tokio::sync::Notify;
 use v1model::{Bits, DigestId, Entry, EntryStats, TableId};
 
 use crate::binding::Digest;
-use crate::config::Loaded;
 use crate::digests::List;
 use crate::entity::profile;
-use crate::entity::table_read::TableFilter;
+use crate::pipeline::Loaded;
 use crate::proto::p4rt::entity::Entity as Kind;
 use crate::proto::p4rt::stream_message_response::Update;
 use crate::proto::p4rt::*;
+use crate::read::TableFilter;
 use crate::shared::Shared;
 
 /// The longest wait before the digests' clocks are looked at again, as their timeouts can change.

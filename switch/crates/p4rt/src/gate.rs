@@ -20,14 +20,14 @@ use tonic::codegen::{Body as HttpBody, Service};
 use tonic::transport::server::TlsConnectInfo;
 use tonic::Status;
 use tower_layer::Layer;
+use Does::*;
 
 use crate::budget::{Budget, Share};
-use crate::connections::Connection;
-use crate::error::{short, MetadataRoom};
+use crate::connections::{access_of, read_only, Access, Connection};
+use crate::error::{bail, short, MetadataRoom};
 use crate::proto::p4rt::WriteRequest;
 use crate::shared::Shared;
-use crate::tls::Access;
-use crate::{tls, write};
+use crate::write;
 
 /// The request of a call with one answer, or one stream of answers, has come by then.
 const WHOLE: Duration = Duration::from_secs(60);
@@ -54,7 +54,6 @@ enum Does {
     /// Its request is a stream, which goes on.
     Streams,
 }
-use Does::*;
 
 /// The end of a call's path, what it does, its longest message, and the type of its messages; those of
 /// `fairlane.v1.Switch` are too short to become large.
@@ -133,7 +132,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Answer<S::Error> {
-        let access = tls::access_of(request.extensions());
+        let access = access_of(request.extensions());
         request.extensions_mut().insert(access);
         let path = request.uri().path();
         let mut calls = CALLS.into_iter();
@@ -141,7 +140,7 @@ where
         let (path, does, longest, message) = known.unwrap_or(OTHER);
         let writes = matches!(does, PrimaryWrites | Writes);
         if access == Access::ReadOnly && writes {
-            let refusal = tls::read_only().into_http();
+            let refusal = read_only().into_http();
             return Box::pin(std::future::ready(Ok(refusal)));
         }
         let held = Arc::new(Share::new(match writes {
@@ -221,10 +220,11 @@ impl Incoming {
     fn hold(&self, bytes: usize) -> Result<(), Status> {
         match self.held.take(bytes) {
             true => Ok(()),
-            false => Err(Status::resource_exhausted(format!(
+            false => bail!(
+                resource_exhausted,
                 "more than {} bytes of such requests are being served; try again",
                 self.held.budget.max
-            ))),
+            ),
         }
     }
 
@@ -239,10 +239,11 @@ impl Incoming {
         };
         let length = u32::from_be_bytes([prefix[1], prefix[2], prefix[3], prefix[4]]) as usize;
         if length > self.longest {
-            return Err(Status::resource_exhausted(format!(
+            bail!(
+                resource_exhausted,
                 "the message has {length} bytes; this call takes at most {}",
                 self.longest
-            )));
+            );
         }
         if rest.len() < length {
             return Ok(None);

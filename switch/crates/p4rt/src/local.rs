@@ -15,14 +15,13 @@ use tonic::Status;
 use v1model::{Nanos, BUDGET_BYTES};
 
 use crate::arbitration::{from_u128, StreamId};
-use crate::clients::Outgoing;
-use crate::clock::Clock;
-use crate::error::MetadataRoom;
+use crate::error::{bail, MetadataRoom};
 use crate::proto::p4rt::stream_message_request::Update;
 use crate::proto::p4rt::*;
 use crate::server::ServerOptions;
-use crate::shared::Shared;
-use crate::{events, pipeline, read, stream, write};
+use crate::shared::{Clock, Shared};
+use crate::stream::{self, Outgoing};
+use crate::{events, pipeline, read, write};
 
 /// The device id of the one client.
 const DEVICE_ID: u64 = 1;
@@ -212,9 +211,10 @@ impl Local {
                 return Ok(done);
             }
             if !self.calls.run_one(device, |_| now) {
-                return Err(Status::internal(
-                    "the call waits for something that is not the switch",
-                ));
+                bail!(
+                    internal,
+                    "the call waits for something that is not the switch"
+                );
             }
         }
     }

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! SetForwardingPipelineConfig and GetForwardingPipelineConfig (P4Runtime 1.5 §14, §15).
+//!
+//! Forwarding pipeline configs: what is saved, what runs, and how one is made from a client's message (§11, §15).
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use device::{Next, Replication};
+use prost::Message;
 use tokio::sync::OwnedRwLockWriteGuard;
 use tonic::Status;
-use v1model::{Pipeline, Takeover};
+use v1model::{error, Pipeline, Schema, Takeover};
 
-use crate::config::{self, Context, Loaded, State};
+use crate::binding::Binding;
 use crate::entity::profile;
+use crate::error::{bail, status, NO_PIPELINE};
 use crate::proto::p4rt::get_forwarding_pipeline_config_request::ResponseType;
 use crate::proto::p4rt::set_forwarding_pipeline_config_request::Action;
 use crate::proto::p4rt::*;
@@ -35,7 +40,7 @@ pub async fn set(
     check_sender(&shared, &sender)?;
     let action = request.action();
     let name = action.as_str_name();
-    let refused = |why: &str| Err(Status::invalid_argument(format!("action {name} {why}")));
+    let refused = |why: &str| bail!(invalid_argument, "action {name} {why}");
     let loaded = match (action, request.config.take()) {
         (Action::Unspecified, _) => return refused("is none that can be asked for"),
         (Action::Commit, None) => None,
@@ -47,7 +52,7 @@ pub async fn set(
             let turn = shared.loading.clone().lock_owned().await;
             let load = move || {
                 let _turn = turn;
-                config::load(config, cpu_port, bytes)
+                load(config, cpu_port, bytes)
             };
             Some(shared.aside("loading the config", load).await??)
         }
@@ -90,9 +95,10 @@ async fn realize(
                 pipeline: Some(pipeline),
             }) = state.saved.take()
             else {
-                return Err(Status::not_found(
-                    "no config is saved: VERIFY_AND_SAVE must come before COMMIT",
-                ));
+                bail!(
+                    not_found,
+                    "no config is saved: VERIFY_AND_SAVE must come before COMMIT"
+                );
             };
             let pipeline = pipeline.into_inner();
             let (pipeline, replication) = pipeline.unwrap_or_else(PoisonError::into_inner);
@@ -108,7 +114,7 @@ async fn realize(
 /// # Errors
 /// As `VERIFY_AND_COMMIT`.
 pub async fn preload(shared: &Arc<Shared>, config: ForwardingPipelineConfig) -> Result<(), Status> {
-    let (loaded, pipeline) = config::load(config, shared.cpu_port, shared.program_bytes)?;
+    let (loaded, pipeline) = load(config, shared.cpu_port, shared.program_bytes)?;
     let state = shared.state.clone().write_owned().await;
     commit(shared, state, loaded, Next::new(pipeline), Soft::default()).await
 }
@@ -165,11 +171,11 @@ async fn reconcile(
         let piece;
         (piece, takeover) = call.await.map_err(gone)?;
         let Some(piece) = piece else { break };
-        let taken = config::contained("taking over the forwarding state", || pipeline.take(piece));
+        let taken = contained("taking over the forwarding state", || pipeline.take(piece));
         taken?.map_err(kept)?;
     }
     let Some(running) = state.running.as_mut() else {
-        return Err(Status::internal("the running config is gone"));
+        bail!(internal, "the running config is gone");
     };
     let mut soft = std::mem::take(&mut running.soft);
     soft.keep_known(&loaded.binding);
@@ -242,4 +248,147 @@ pub async fn get(
     }
     let config = Some(config);
     Ok(GetForwardingPipelineConfigResponse { config })
+}
+
+/// A config that has been checked.
+pub struct Loaded {
+    pub config: ForwardingPipelineConfig,
+    pub binding: Binding,
+    /// The program's objects, for what can be said of them without it.
+    pub schema: Arc<Schema>,
+}
+
+/// A config with the state that clients wrote into it.
+pub struct Context {
+    pub loaded: Arc<Loaded>,
+    pub soft: Soft,
+    /// Some: saved, not committed, so the pipeline is still here. None: it runs on the device.
+    pub pipeline: Option<Mutex<(Pipeline, Replication)>>,
+}
+
+/// The configs of the device.
+#[derive(Default)]
+pub struct State {
+    pub running: Option<Context>,
+    pub saved: Option<Context>,
+    /// How many Writes were applied: a read in several pieces looks whether one came between them.
+    pub writes: u64,
+}
+
+impl State {
+    /// The config that reads and writes refer to: the saved one, when there is one.
+    ///
+    /// # Errors
+    /// FAILED_PRECONDITION when no config was ever set.
+    pub fn current(&self) -> Result<&Context, Status> {
+        self.saved
+            .as_ref()
+            .or(self.running.as_ref())
+            .ok_or_else(|| Status::failed_precondition(NO_PIPELINE))
+    }
+}
+
+/// The wrapper around the JSON that older tools put into `p4_device_config` (p4.tmp.P4DeviceConfig).
+#[derive(Clone, PartialEq, Message)]
+struct WrappedConfig {
+    #[prost(bool, tag = "1")]
+    reassign: bool,
+    #[prost(bytes = "vec", tag = "3")]
+    device_data: Vec<u8>,
+}
+
+/// Makes a pipeline out of a client's config and binds its P4Info to it; the program may take `program_bytes` of memory.
+///
+/// # Errors
+/// INVALID_ARGUMENT when a part is missing, is malformed, too large, or does not fit the other; INTERNAL for a fault of
+/// ours.
+pub fn load(
+    config: ForwardingPipelineConfig,
+    cpu_port: Option<u32>,
+    program_bytes: u64,
+) -> Result<(Arc<Loaded>, Pipeline), Status> {
+    contained("loading the program", || {
+        load_here(config, cpu_port, program_bytes)
+    })?
+}
+
+/// Runs `f`, a step on the way to a new program. A fault in it is logged, and is an error for the client: the program that
+/// runs is not touched.
+///
+/// # Errors
+/// INTERNAL after a panic.
+pub fn contained<R>(what: &str, f: impl FnOnce() -> R) -> Result<R, Status> {
+    error::contained(f).map_err(|fault| {
+        let text =
+            format!("{what} failed by a fault of the switch, and nothing was changed: {fault}");
+        tracing::error!("{text}");
+        Status::internal(text)
+    })
+}
+
+fn load_here(
+    config: ForwardingPipelineConfig,
+    cpu_port: Option<u32>,
+    program_bytes: u64,
+) -> Result<(Arc<Loaded>, Pipeline), Status> {
+    let Some(info) = &config.p4info else {
+        bail!(invalid_argument, "the config has no p4info");
+    };
+    if config.p4_device_config.is_empty() {
+        bail!(
+            invalid_argument,
+            "the config has no p4_device_config; it takes the BMv2 JSON that p4c makes"
+        );
+    }
+    let mut pipeline = Pipeline::from_json_within(&json(&config.p4_device_config), program_bytes)
+        .map_err(|e| Status::invalid_argument(format!("p4_device_config: {e}")))?;
+    if let Some(why) = pipeline.not_native() {
+        tracing::warn!(
+            "the interpreter runs this program, as there is no machine code of it: {why}"
+        );
+    }
+    let binding = Binding::new(info, &pipeline, cpu_port).map_err(status)?;
+    for table in binding.tables.items.iter().filter(|t| !t.is_const) {
+        if pipeline.table(table.table).is_const() {
+            let allowed = pipeline.table_allow_changes(table.table, table.size);
+            allowed.map_err(|e| Status::invalid_argument(format!("P4Info: {e}")))?;
+        }
+    }
+    let schema = pipeline.schema().clone();
+    let loaded = Loaded {
+        config,
+        binding,
+        schema,
+    };
+    Ok((Arc::new(loaded), pipeline))
+}
+
+/// The BMv2 JSON in a device config.
+pub fn json(device_config: &[u8]) -> Cow<'_, [u8]> {
+    let first = device_config.iter().find(|b| !b.is_ascii_whitespace());
+    let unwrapped = match first {
+        Some(b'{') => None,
+        _ => WrappedConfig::decode(device_config)
+            .ok()
+            .map(|w| w.device_data)
+            .filter(|d| !d.is_empty()),
+    };
+    unwrapped.map_or(Cow::Borrowed(device_config), Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_in_loading_is_an_error_of_that_client() {
+        let result: Result<(), Status> =
+            contained("loading the program", || panic!("no one thought of that"));
+        let status = result.unwrap_err();
+        assert_eq!(status.code(), tonic::Code::Internal);
+        assert_eq!(
+            status.message(),
+            "loading the program failed by a fault of the switch, and nothing was changed: no one thought of that"
+        );
+    }
 }

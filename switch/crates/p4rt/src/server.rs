@@ -14,18 +14,16 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::answers::Answers;
-use crate::clients::Outgoing;
-use crate::clock::Clock;
-use crate::connections::{self, Connections, Limits};
+use crate::budget::Answers;
+use crate::connections::{self, read_only, Access, Connections, Limits, Tls};
 use crate::error::{short, MetadataRoom};
 use crate::gate::Gate;
 use crate::proto::own::switch_server::SwitchServer;
 use crate::proto::p4rt::p4_runtime_server::{P4Runtime, P4RuntimeServer};
 use crate::proto::p4rt::*;
-use crate::shared::Shared;
-use crate::tls::{self, Access, Tls};
-use crate::{events, pipeline, proto, read, stream, trace, write};
+use crate::shared::{Clock, Shared};
+use crate::stream::{self, Outgoing};
+use crate::{events, pipeline, proto, read, trace, write};
 
 /// The version of P4Runtime that is served.
 pub const API_VERSION: &str = "1.5.0";
@@ -189,7 +187,7 @@ fn metadata_room<T>(request: &Request<T>) -> MetadataRoom {
 fn may_write<T>(request: &Request<T>) -> Result<(), Status> {
     match Access::from_request(request) {
         Access::Full => Ok(()),
-        Access::ReadOnly => Err(tls::read_only()),
+        Access::ReadOnly => Err(read_only()),
     }
 }
 

@@ -17,8 +17,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 use v1model::trace::Tracer;
 
-use crate::config::{self, Loaded};
 use crate::error::{in_range, status, NO_PIPELINE};
+use crate::pipeline::{self, Loaded};
 use crate::proto::own::switch_server::Switch;
 use crate::shared::{discard, gone, Shared};
 
@@ -59,7 +59,7 @@ impl Service {
         let program = loaded.config.p4_device_config.clone();
         let compile = move || {
             let what = "compiling the program for traces";
-            config::contained(what, || Tracer::from_json(&config::json(&program)))
+            pipeline::contained(what, || Tracer::from_json(&pipeline::json(&program)))
         };
         let compiled = self
             .shared

@@ -11,13 +11,13 @@ use tokio::sync::OwnedRwLockWriteGuard;
 use tonic::Status;
 
 use crate::binding::Binding;
-use crate::config::State;
 use crate::entity::{Op, Planner};
-use crate::error::{batch_status, clip, refusal, Checked, MetadataRoom, TEXT_BYTES};
+use crate::error::{bail, batch_status, clip, refusal, Checked, MetadataRoom, TEXT_BYTES};
+use crate::pipeline::State;
 use crate::proto::p4rt::write_request::Atomicity;
 use crate::proto::p4rt::{Update, WriteRequest, WriteResponse};
 use crate::shared::{gone, Shared};
-use crate::target::{Forwarding, Target};
+use crate::soft::{Forwarding, Target};
 
 /// What is applied between two packets, as [`Op::work`] counts it: less than 100 µs. A single update may take a bit more
 /// than this, and has then a slice of its own.
@@ -64,9 +64,10 @@ pub async fn write(
     check_sender(&shared, &request)?;
     if request.atomicity() != Atomicity::ContinueOnError {
         let name = request.atomicity().as_str_name();
-        return Err(Status::unimplemented(format!(
+        bail!(
+            unimplemented,
             "atomicity {name} is not supported; only CONTINUE_ON_ERROR is"
-        )));
+        );
     }
     let batch = apply_batch(shared.clone(), request, metadata);
     shared.finish("the write", batch).await

@@ -210,7 +210,7 @@ pub(crate) fn cut(limbs: &mut [u64], bits: u32) {
 }
 
 /// The digits of a number, the first 32 bytes of it.
-fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     use fmt::Write;
     let mut out = String::with_capacity(bytes.len().min(33) * 2);
     for byte in bytes.iter().take(32) {

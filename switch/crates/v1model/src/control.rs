@@ -6,16 +6,14 @@
 mod reconcile;
 
 use crate::bits::{Bits, Entry, EntryAction, EntryStats, MeterConfig, Nanos};
-use crate::error::{ControlError, ErrorKind};
+use crate::error::{At, ControlResult};
 use crate::externs::meter::check_config;
 use crate::pipeline::Pipeline;
 use crate::schema::{CounterId, MeterId, RegisterId, ValueSetId, *};
 use crate::table::{check_call, ActionWord, AsKey, Profile, Table, ValueSet};
+use crate::{refusal, refuse};
 
 pub use reconcile::{Piece, Takeover};
-
-/// Result of a control-plane request.
-pub type ControlResult<T = ()> = Result<T, ControlError>;
 
 /// One weighted member of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,10 +90,11 @@ impl Pipeline {
         let own = Table::bytes(schema, actions);
         let more = Table::bytes(&larger, actions) - own;
         if let Err(refused) = self.budget.take(more) {
-            return Err(ControlError::new(
-                ErrorKind::ResourceExhausted,
-                format!("table {} of {size} entries {refused}", schema.name),
-            ));
+            refuse!(
+                ResourceExhausted,
+                "table {} of {size} entries {refused}",
+                schema.name
+            );
         }
         self.table_mut(table).allow_changes(larger.max_size);
         Ok(())
@@ -211,18 +210,21 @@ impl Pipeline {
         let place = format_args!("table {}", schema.name);
         let word = match (self.profile_of(table), action) {
             (None, EntryAction::Direct(call)) => {
-                let word = check_call(&schema.actions, &self.schema.actions, call, place)?;
+                let word = check_call(&schema.actions, &self.schema.actions, call).at(place)?;
                 return Ok((word, &call.args));
             }
             (None, _) => {
-                let text = "it has no action profile; an entry must call an action itself";
-                return Err(ControlError::invalid(text).at(place));
+                return Err(refusal!(
+                    "it has no action profile; an entry must call an action itself"
+                )
+                .at(place));
             }
             (Some(profile), EntryAction::Direct(_)) => {
                 let name = &profile.schema().name;
-                let text =
-                    format!("its entries must name a member or group of action profile {name}");
-                return Err(ControlError::invalid(text).at(place));
+                return Err(refusal!(
+                    "its entries must name a member or group of action profile {name}"
+                )
+                .at(place));
             }
             (Some(profile), EntryAction::Member(member)) => profile.member_word(*member)?,
             (Some(profile), EntryAction::Group(group)) => profile.group_word(*group)?,
@@ -244,8 +246,11 @@ fn cell<T>(kind: &str, name: &str, index: u32, size: u32, found: Option<T>) -> C
         n => format!("its indices are 0 to {}", n - 1),
     };
     found.ok_or_else(|| {
-        let text = format!("index {index} is out of range; {}", allowed());
-        ControlError::new(ErrorKind::OutOfRange, text).at(format_args!("{kind} {name}"))
+        refusal!(
+            OutOfRange,
+            "{kind} {name}: index {index} is out of range; {}",
+            allowed()
+        )
     })
 }
 
@@ -288,7 +293,7 @@ impl Pipeline {
         let schema = &self.schema.meters[meter.index()];
         if let Some(config) = &config {
             let place = format_args!("meter {}: index {index}", schema.name);
-            check_config(config).map_err(|text| ControlError::invalid(text).at(place))?;
+            check_config(config).at(place)?;
         }
         let is_set = self.state.meters[meter.index()].set(index.into(), config.as_ref());
         let found = is_set.then_some(());
@@ -313,8 +318,8 @@ impl Pipeline {
         let schema = &self.schema.registers[register.index()];
         let (given, width) = (value.width(), schema.width);
         if given != width {
-            let text = format!("the value is {given} bits wide, the register {width}");
-            return Err(ControlError::invalid(text).at(format_args!("register {}", schema.name)));
+            let name = &schema.name;
+            refuse!("register {name}: the value is {given} bits wide, the register {width}");
         }
         let is_set = self.state.registers[register.index()].write(index.into(), &value.to_limbs());
         let found = is_set.then_some(());

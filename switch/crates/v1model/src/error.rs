@@ -79,6 +79,37 @@ pub struct ControlError {
     pub message: String,
 }
 
+/// Result of a control-plane request.
+pub type ControlResult<T = ()> = Result<T, ControlError>;
+
+/// A refusal; its kind is INVALID_ARGUMENT where none is named: `refusal!("index {index} is negative")`,
+/// `refusal!(NotFound, "…")`.
+#[macro_export]
+macro_rules! refusal {
+    ($text:literal $($rest:tt)*) => { $crate::refusal!(InvalidArgument, $text $($rest)*) };
+    ($kind:ident, $($text:tt)+) => {
+        $crate::ControlError::new($crate::ErrorKind::$kind, format!($($text)+))
+    };
+}
+
+/// Returns with this refusal.
+#[macro_export]
+macro_rules! refuse {
+    ($($text:tt)+) => { return Err($crate::refusal!($($text)+).into()) };
+}
+
+/// Puts the place in front of what may be refused: `table I.t: …`.
+pub trait At {
+    #[must_use]
+    fn at(self, place: impl std::fmt::Display) -> Self;
+}
+
+impl<T> At for Result<T, ControlError> {
+    fn at(self, place: impl std::fmt::Display) -> Self {
+        self.map_err(|refusal| refusal.at(place))
+    }
+}
+
 impl ControlError {
     /// An error of `kind`.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> ControlError {
@@ -86,11 +117,6 @@ impl ControlError {
             kind,
             message: message.into(),
         }
-    }
-
-    /// INVALID_ARGUMENT.
-    pub(crate) fn invalid(message: impl Into<String>) -> ControlError {
-        ControlError::new(ErrorKind::InvalidArgument, message)
     }
 
     /// The same error with the place in front: `table I.t: …`.

@@ -18,6 +18,14 @@ use crate::error::LoadError;
 /// Result of reading the JSON.
 pub(crate) type Load<T> = Result<T, LoadError>;
 
+/// Returns with an error at this place of the JSON.
+macro_rules! fail {
+    ($json:expr, $($text:tt)+) => {
+        return Err($json.error(format!($($text)+)))
+    };
+}
+pub(crate) use fail;
+
 /// Gives an error its place.
 pub(crate) trait At<T> {
     fn at(self, json: &Json) -> Load<T>;
@@ -114,7 +122,7 @@ impl<'a> Json<'a> {
             Value::Array(_) => "an array".into(),
             Value::Object(_) => "an object".into(),
         };
-        self.fail(format!("expected {what}, found {found}"))
+        fail!(self, "expected {what}, found {found}")
     }
 
     /// The value at `key`; absent and null are None.
@@ -129,7 +137,7 @@ impl<'a> Json<'a> {
     pub fn get(&self, key: &'a str) -> Load<Json<'a>> {
         match self.opt(key) {
             Some(json) => Ok(json),
-            None => self.fail(format!("`{key}` is missing")),
+            None => fail!(self, "`{key}` is missing"),
         }
     }
 
@@ -161,10 +169,7 @@ impl<'a> Json<'a> {
         match self.value {
             Value::Array(items) => match items.get(index) {
                 Some(value) => Ok(self.step(value, Step::Index(index))),
-                None => self.fail(format!(
-                    "has {} items, item {index} is missing",
-                    items.len()
-                )),
+                None => fail!(self, "has {} items, item {index} is missing", items.len()),
             },
             _ => self.expected("an array"),
         }
@@ -335,12 +340,13 @@ impl<'a, K: Eq + Hash + Copy + Display> Unique<'a, K> {
     /// Declares `key` at `json`.
     pub fn add(&mut self, key: K, json: &Json<'a>) -> Load<()> {
         if let Some(first) = self.places.get(&key) {
-            return json.fail(format!(
+            fail!(
+                json,
                 "{} {} is declared a second time; the first is {}",
                 self.what,
                 shorten(&key.to_string()),
                 first.path()
-            ));
+            );
         }
         self.places.insert(key, json.clone());
         Ok(())

@@ -10,7 +10,6 @@
 //! | `native` | the same code as machine code |
 //! | `trace` | one packet's way, step by step, without leaving a trace of its own |
 //! | `error` | what is refused, and the net below the checks of a program |
-//! | `memory` | large memory in huge pages; cache lines asked for in time |
 //! | `table`, `externs` | match structures; counters, meters, registers, hashes |
 //!
 //! # A new operation
@@ -38,7 +37,6 @@ pub mod error;
 mod exec;
 pub mod externs;
 mod json;
-mod memory;
 
 #[cfg(test)]
 #[path = "../tests/common/minimal.rs"]
@@ -54,10 +52,10 @@ pub mod trace;
 pub use bits::{
     ActionCall, Bits, Entry, EntryAction, EntryKey, EntryStats, KeyMatch, MeterConfig, Nanos,
 };
-pub use compile::recent::ProgramId;
-pub use control::{ControlResult, GroupMember, Takeover};
-pub use error::{ControlError, ErrorKind, LoadError};
-pub use memory::prefetch_all;
+pub use compile::ProgramId;
+pub use control::{GroupMember, Takeover};
+pub use error::{ControlError, ControlResult, ErrorKind, LoadError};
+pub use externs::cells::prefetch_all;
 pub use packet::{
     Again, CloneRequest, DigestSink, Effects, FrameBuffer, LogSink, Packet, PacketAddresses,
 };

@@ -5,7 +5,7 @@
 
 use std::ptr;
 
-use crate::compile::recent::ProgramId;
+use crate::compile::ProgramId;
 use crate::schema::{DigestId, FieldListId};
 
 /// Bytes kept free before the frame, so that a longer header stack can be written without moving the payload.

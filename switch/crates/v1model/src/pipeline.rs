@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use crate::bits::{low_mask, Nanos};
 use crate::compile::flow::Id;
-use crate::compile::recent::{compiled, Compiled, ProgramId};
+use crate::compile::{compiled, Compiled, ProgramId};
 use crate::error::LoadError;
-use crate::exec::{frame, Machine, Scratch};
+use crate::exec::{headers, Machine, Scratch};
+use crate::externs::cells::prefetch_all;
 use crate::json::Budget;
-use crate::memory::prefetch_all;
 use crate::native::{Part, EMITTED, TIMED_OUT};
 use crate::packet::{Effects, Packet, PacketAddresses, HEADROOM, OUT_OF_ORDER, TAILROOM};
 use crate::schema::{FieldListId, Schema};
@@ -384,7 +384,7 @@ impl Pipeline {
     fn emit_anew(&mut self, pkt: &mut Packet) {
         let bytes = &mut self.scratch.bytes;
         bytes.clear();
-        let mut writer = frame::Writer {
+        let mut writer = headers::Writer {
             program: &self.compiled.program,
             slots: &pkt.slots,
             bytes,
@@ -418,11 +418,6 @@ impl Pipeline {
     pub fn std_set(&self, pkt: &mut Packet, field: Std, value: u64) {
         let StdSlot { slot, mask } = self.std[field as usize];
         pkt.slots[slot] = value & mask;
-    }
-
-    /// True when the program has this field.
-    pub fn has_std(&self, field: Std) -> bool {
-        self.std[field as usize].mask != 0
     }
 
     /// Copies the fields of a list (preserved across clone, resubmit, recirculate).

@@ -9,15 +9,16 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use conformance::bed::Bed;
+use conformance::control::Bed;
 use device::{Calls, Device, DeviceConfig, DeviceHandle, Nanos, PortConfig};
 use gnmi::{Gnmi, Interface, LinkStatus, Links};
 use netio::Ethernet;
 use p4rt::proto::gnmi::g_nmi_server::GNmi;
 use p4rt::proto::p4rt::entity::Entity as Kind;
 use p4rt::proto::p4rt::set_forwarding_pipeline_config_request::Action;
+use p4rt::proto::p4rt::update::Type;
 use p4rt::proto::p4rt::{
-    self as messages, update::Type, Entity, ForwardingPipelineConfig, ReadRequest,
+    self as messages, Entity, ForwardingPipelineConfig, ReadRequest,
     SetForwardingPipelineConfigRequest, Update, WriteRequest,
 };
 use p4rt::proto::rpc;

@@ -10,7 +10,7 @@ use crate::binding::{Array, Bound};
 use crate::error::{refusal, refuse, At, Checked};
 use crate::proto::p4info::meter_spec::Type as MeterType;
 use crate::proto::p4rt::{self, *};
-use crate::target::Target;
+use crate::soft::Target;
 
 /// Cells of an array that are changed at once at most, so that none holds up packets for long.
 const SLICE_CELLS: u32 = 2048;

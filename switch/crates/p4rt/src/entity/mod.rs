@@ -3,23 +3,29 @@
 //!
 //! A [`Planner`] needs only the binding, so it runs on the caller's thread; what it makes is applied on the switch's
 //! thread.
+//!
+//! Switching digests on and off (P4Runtime 1.5 §9.8); the lists themselves are made in `digests`.
+//!
+//! Parser value sets (P4Runtime 1.5 §9.6).
 
-pub mod action;
 pub mod array;
-pub mod digest;
 pub mod matches;
 pub mod pre;
 pub mod profile;
 pub mod table;
-pub mod table_read;
-pub mod value_set;
 
+use std::collections::HashSet;
+
+use v1model::ValueSet;
+
+use self::array::number;
 use crate::binding::Binding;
-use crate::error::{refusal, refuse, Checked, Refusal};
+use crate::error::{refusal, refuse, At, Checked, Refusal};
 use crate::proto::p4rt::entity::Entity as Kind;
+use crate::proto::p4rt::{DigestEntry, ExternEntry, Update, ValueSetEntry};
+use crate::soft::Target;
+
 pub use crate::proto::p4rt::update::Type as Verb;
-use crate::proto::p4rt::{ExternEntry, Update};
-use crate::target::Target;
 
 type Apply = dyn FnOnce(&mut Target) -> Checked + Send;
 
@@ -117,4 +123,72 @@ pub fn no_externs(entry: &ExternEntry) -> Refusal {
         Unimplemented,
         "extern entries (extern type id {id:#010x}) are not supported: v1model has no externs of its own"
     )
+}
+
+impl Planner<'_> {
+    /// # Errors
+    /// NOT_FOUND for an unknown digest, INVALID_ARGUMENT for a missing or negative configuration; when it is applied
+    /// ALREADY_EXISTS and NOT_FOUND.
+    pub(super) fn digest(&mut self, entry: &DigestEntry) -> Checked {
+        let digest = self.binding.digests.get(entry.digest_id)?;
+        let config = entry.config.filter(|_| self.verb != Verb::Delete);
+        match config {
+            Some(config) => {
+                number("max_timeout_ns", config.max_timeout_ns).at(digest)?;
+                number("max_list_size", config.max_list_size.into()).at(digest)?;
+                number("ack_timeout_ns", config.ack_timeout_ns).at(digest)?;
+            }
+            None if self.verb == Verb::Delete => {}
+            None => refuse!("{digest}: the config is unset"),
+        }
+        let (id, verb, place) = (digest.id, self.verb, digest.to_string());
+        self.op(1, move |target: &mut Target| {
+            match (verb, target.soft.digests.contains_key(&id)) {
+                (Verb::Insert, true) => refuse!(AlreadyExists, "{place} is on already; use MODIFY"),
+                (Verb::Insert, false) | (_, true) => {}
+                _ => refuse!(NotFound, "{place} is off; use INSERT"),
+            }
+            match config {
+                Some(config) => target.soft.digests.insert(id, config),
+                None => target.soft.digests.remove(&id),
+            };
+            target.set_digest(id, config.as_ref());
+            Ok(())
+        })
+    }
+}
+
+impl Planner<'_> {
+    /// # Errors
+    /// INVALID_ARGUMENT for anything but MODIFY and for bad fields, RESOURCE_EXHAUSTED for too many members,
+    /// ALREADY_EXISTS for a member that is given twice.
+    pub(super) fn value_set(&mut self, entry: &ValueSetEntry) -> Checked {
+        self.modify_only("value set")?;
+        let set = self.binding.value_sets.get(entry.value_set_id)?;
+        let (count, max) = (entry.members.len(), set.size);
+        if count > max as usize {
+            refuse!(
+                ResourceExhausted,
+                "{set}: {count} members; at most {max} are possible"
+            );
+        }
+        let (mut seen, mut members) = (HashSet::new(), Vec::with_capacity(count));
+        for (index, member) in entry.members.iter().enumerate() {
+            let key = matches::decode_fields(&set.key, &member.r#match)
+                .at(format_args!("{set}: member {index}"))?;
+            if !seen.insert(key.clone()) {
+                refuse!(AlreadyExists, "{set}: member {index} is given twice");
+            }
+            members.push(key);
+        }
+        let members = ValueSet::new(&set.key.keys, &members);
+        let (id, value_set, messages) = (set.id, set.value_set, entry.members.clone());
+        self.op(1, move |target: &mut Target| {
+            let (pipeline, soft) = target.parts()?;
+            let before = pipeline.value_set_replace(value_set, members);
+            let messages = soft.value_sets.insert(id, messages);
+            target.discard((before, messages));
+            Ok(())
+        })
+    }
 }

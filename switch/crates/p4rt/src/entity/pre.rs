@@ -9,7 +9,7 @@ use crate::error::{in_range, refuse, At, Checked};
 use crate::proto::p4rt::packet_replication_engine_entry::Type as PreType;
 use crate::proto::p4rt::replica::PortKind;
 use crate::proto::p4rt::{self, CloneSessionEntry};
-use crate::target::Target;
+use crate::soft::Target;
 
 /// `egress_rid` is 16 bits wide in v1model.
 const MAX_INSTANCE: u32 = 0xffff;

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use v1model::{ActionCall, GroupMember, Pipeline, ProfileId};
 
-use super::{action, Planner, Verb};
+use super::{matches, Planner, Verb};
 use crate::binding::{Bound, Profile, Table};
 use crate::bytestring;
 use crate::error::{in_range, refusal, refuse, At, Checked, ErrorKind, Refusal};
@@ -14,8 +14,7 @@ use crate::proto::p4rt::action_profile_action::WatchKind as ActionWatch;
 use crate::proto::p4rt::action_profile_action_set::{ActionSelectionMode, SizeSemantics};
 use crate::proto::p4rt::action_profile_group::member::WatchKind as MemberWatch;
 use crate::proto::p4rt::{ActionProfileActionSet, ActionProfileGroup, ActionProfileMember};
-use crate::soft::{Group, Soft};
-use crate::target::Target;
+use crate::soft::{Group, Soft, Target};
 
 /// Max members of a group: all of them are checked in one piece.
 const MEMBERS_OF_GROUP_MAX: usize = 512;
@@ -165,7 +164,7 @@ impl Planner<'_> {
             None => refuse!("{own}: member {member}: the action is unset"),
             Some(action) => {
                 let table = self.binding.tables.get(own.table_id)?;
-                Some(action::decode(table, action, false).at(own)?)
+                Some(matches::decode_call(table, action, false).at(own)?)
             }
         };
         let (id, place, profile, verb) = (own.id, own.to_string(), own.profile, self.verb);
@@ -327,7 +326,9 @@ impl OneShot {
                     refuse!("the action is unset");
                 };
                 let port = watch!(ActionWatch, item.watch_kind);
-                one_shot.calls.push(action::decode(table, action, false)?);
+                one_shot
+                    .calls
+                    .push(matches::decode_call(table, action, false)?);
                 let member = watched(profile, 0, item.weight, &port)?;
                 one_shot.watched.members.push(member);
                 Ok::<(), Refusal>(())

@@ -5,14 +5,12 @@ use v1model::{Entry, EntryAction, Key, MeterConfig, Nanos, Pipeline, TableId};
 
 use super::array::{check_colours, counter_data, meter_config, number};
 use super::profile::{check_id, refuse_mixing, OneShot};
-use super::{action, matches, Planner, Verb};
+use super::{matches, Planner, Verb};
 use crate::binding::{Binding, Bound, Table};
 use crate::error::{in_range, refuse, At, Checked};
-use crate::proto::p4rt;
 use crate::proto::p4rt::table_action::Type;
-use crate::proto::p4rt::*;
-use crate::soft::{Extra, Soft};
-use crate::target::Target;
+use crate::proto::p4rt::{self, *};
+use crate::soft::{Extra, Soft, Target};
 
 /// Max bytes of an entry's metadata, which is its client's own.
 const METADATA_MAX: u32 = 4096;
@@ -141,7 +139,7 @@ impl Planner<'_> {
         content.action = Some(match (&given.r#type, profile) {
             (None, _) => refuse!("the table action is set, but is empty"),
             (Some(Type::Action(call)), None) => {
-                EntryAction::Direct(action::decode(table, call, entry.is_default_action)?)
+                EntryAction::Direct(matches::decode_call(table, call, entry.is_default_action)?)
             }
             (Some(Type::Action(_)), Some(own)) => {
                 refuse!(

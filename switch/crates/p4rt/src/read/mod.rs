@@ -4,35 +4,39 @@
 //! A read sees the state between two writes (§13.3), so it holds the state while it collects; but never while it waits
 //! for its client. What the client has not taken yet is kept encoded, and when that is too much, the state is let go
 //! until the client has taken it; a read that finds that a write came meanwhile ends with ABORTED.
+//!
+//! Reads of indexed counters, meters and registers: one cell, all cells, all arrays.
 
-mod arrays;
 mod backlog;
 mod tables;
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 use std::time::Duration;
 
+use backlog::Backlog;
 use prost::Message;
+use tables::Wanted;
 use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
+use v1model::{ControlResult, Pipeline};
 
-use crate::binding::Binding;
-use crate::config::{Context, Loaded, State};
-use crate::entity::array::check_colours;
-use crate::entity::table_read::Wanted;
-use crate::entity::{action, no_externs, pre};
-use crate::error::{batch_status, refuse, short, MetadataRoom, Refusal};
+use crate::binding::{Array, Binding, Bound, ById, Register};
+use crate::entity::array::{check_colours, encode_counter, encode_meter, pieces};
+use crate::entity::{matches, no_externs, pre};
+use crate::error::{bail, batch_status, refuse, short, MetadataRoom, Refusal};
+use crate::pipeline::{Context, Loaded, State};
 use crate::proto::p4rt::digest_entry::Config;
 use crate::proto::p4rt::entity::Entity as Kind;
 use crate::proto::p4rt::packet_replication_engine_entry::Type as PreType;
 use crate::proto::p4rt::*;
 use crate::shared::Shared;
 use crate::soft::{Group, Soft};
-use backlog::Backlog;
+
 pub use backlog::Room;
+pub use tables::TableFilter;
 
 /// Entities that one request may ask for.
 pub const MAX_REQUESTS: usize = 4096;
@@ -94,9 +98,10 @@ pub async fn read_here(
 pub fn check(request: &ReadRequest) -> Result<(), Status> {
     match request.entities.len() {
         ..=MAX_REQUESTS => Ok(()),
-        count => Err(Status::invalid_argument(format!(
+        count => bail!(
+            invalid_argument,
             "the request has {count} entities; at most {MAX_REQUESTS} are allowed"
-        ))),
+        ),
     }
 }
 
@@ -184,10 +189,8 @@ impl Reader {
             None => self.of = Some((loaded.clone(), state.writes)),
             Some((of, writes)) if Arc::ptr_eq(of, loaded) && *writes == state.writes => {}
             Some(_) => {
-                return Err(Status::aborted(
-                    "something was written while the client had not taken what was read before: read again, read less \
-                     at a time, or faster",
-                ))
+                bail!(aborted, "something was written while the client had not taken what was read before: read again, read less \
+                     at a time, or faster")
             }
         }
         self.held = Some((state, turn));
@@ -207,7 +210,7 @@ impl Reader {
     /// The config that is read.
     fn context(&self) -> Result<&Context, Status> {
         let held = self.held.as_ref().map(|(state, _)| state.current());
-        held.unwrap_or_else(|| Err(Status::internal("a read without the state")))
+        held.unwrap_or_else(|| bail!(internal, "a read without the state"))
     }
 
     async fn entity(&mut self, entity: &Entity) -> Result<(), Stop> {
@@ -306,7 +309,7 @@ impl Reader {
                     self.push(Kind::ActionProfileMember(ActionProfileMember {
                         action_profile_id: own.id,
                         member_id,
-                        action: action::encode(table, &call),
+                        action: matches::encode_call(table, &call),
                     }));
                 }
                 self.breathe().await?;
@@ -322,16 +325,16 @@ impl Reader {
         wanted: impl Fn(K) -> bool,
         encode: impl Fn(K, &V) -> Kind,
     ) -> Result<(), Stop> {
-        let mut from = Bound::Unbounded;
+        let mut from = Unbounded;
         loop {
-            let range = all(&self.context()?.soft).range((from, Bound::Unbounded));
+            let range = all(&self.context()?.soft).range((from, Unbounded));
             let some = range.filter(|(key, _)| wanted(**key)).take(PIECE);
             let piece = some.map(|(key, value)| (*key, encode(*key, value)));
             let piece: Vec<(K, Kind)> = piece.collect();
             let Some((last, _)) = piece.last() else {
                 return Ok(());
             };
-            from = Bound::Excluded(*last);
+            from = Excluded(*last);
             piece.into_iter().for_each(|(_, kind)| self.push(kind));
             self.breathe().await?;
         }
@@ -361,4 +364,75 @@ impl Reader {
 /// Does a request for `wanted` (0: all) mean `id`?
 fn wild(wanted: u32, id: u32) -> bool {
     wanted == 0 || wanted == id
+}
+
+/// Cells read between two packets.
+const SLICE_CELLS: u32 = 1024;
+
+impl Reader {
+    async fn counters(&mut self, binding: &Binding, e: &CounterEntry) -> Result<(), Stop> {
+        let encode = |counter: &Bound<_>, index, (packets, bytes)| {
+            Kind::CounterEntry(CounterEntry {
+                counter_id: counter.id,
+                index,
+                data: Some(encode_counter(packets, bytes)),
+            })
+        };
+        let (all, read) = (&binding.counters, Pipeline::counter_get);
+        self.cells(all, e.counter_id, &e.index, read, encode).await
+    }
+
+    async fn meters(&mut self, binding: &Binding, e: &MeterEntry) -> Result<(), Stop> {
+        check_colours(&e.counter_data)?;
+        let encode = |meter: &Bound<_>, index, config: Option<_>| {
+            Kind::MeterEntry(MeterEntry {
+                meter_id: meter.id,
+                index,
+                config: config.as_ref().map(encode_meter),
+                counter_data: None,
+            })
+        };
+        let (all, read) = (&binding.meters, Pipeline::meter_get);
+        self.cells(all, e.meter_id, &e.index, read, encode).await
+    }
+
+    async fn registers(&mut self, binding: &Binding, e: &RegisterEntry) -> Result<(), Stop> {
+        let encode = |register: &Bound<Register>, index, value| {
+            Kind::RegisterEntry(RegisterEntry {
+                register_id: register.id,
+                index,
+                data: Some(register.more.0.encode(&mut std::iter::once(&value))),
+            })
+        };
+        let (all, read) = (&binding.registers, Pipeline::register_get);
+        self.cells(all, e.register_id, &e.index, read, encode).await
+    }
+
+    /// The cells of one kind of array: of array `id`, 0 for all; of one index, None for all.
+    async fn cells<I: Copy + Send + 'static, M, V: Send + 'static>(
+        &mut self,
+        arrays: &ById<Array<I, M>>,
+        id: u32,
+        index: &Option<Index>,
+        read: fn(&Pipeline, I, u32) -> ControlResult<V>,
+        encode: impl Fn(&Bound<Array<I, M>>, Option<Index>, V) -> Kind,
+    ) -> Result<(), Stop> {
+        for array in arrays.wanted(id)? {
+            let own = array.own;
+            for cells in pieces(index.as_ref().filter(|_| id != 0), array, SLICE_CELLS)? {
+                let first = cells.start;
+                let values = self
+                    .shared
+                    .read(self.context()?, move |p, _| {
+                        cells.map(|i| read(p, own, i)).collect::<Vec<_>>()
+                    })
+                    .await?;
+                for (index, value) in (i64::from(first)..).zip(values) {
+                    self.push(encode(array, Some(Index { index }), value?));
+                }
+                self.breathe().await?;
+            }
+        }
+        Ok(())
+    }
 }

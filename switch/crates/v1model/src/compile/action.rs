@@ -10,7 +10,7 @@ use super::layout::Slot;
 use super::lower::{narrow, Place};
 use super::names::Array;
 use crate::bits::limbs_for;
-use crate::json::{At, Json, Load};
+use crate::json::{fail, At, Json, Load};
 use crate::pipeline::Std;
 use crate::schema::{DigestId, FieldListId};
 
@@ -68,9 +68,7 @@ impl Compiler<'_> {
         let count = |n: usize| -> Load<()> {
             if parameters.len() != n {
                 let found = parameters.len();
-                return self
-                    .primitive
-                    .fail(format!("`{op}` takes {n} parameters, found {found}"));
+                fail!(self.primitive, "`{op}` takes {n} parameters, found {found}");
             }
             Ok(())
         };
@@ -211,7 +209,7 @@ impl Compiler<'_> {
                 count(2)?;
                 let id = self.constant(&p[1])?;
                 let Some(&digest) = self.reader.names.digests.get(&id) else {
-                    return p[1].fail(format!("there is no learn list with id {id}"));
+                    fail!(p[1], "there is no learn list with id {id}");
                 };
                 e.op(Op::Digest {
                     digest: DigestId(digest),
@@ -250,7 +248,10 @@ impl Compiler<'_> {
                 let field = |name| self.reader.field_of(&header, name);
                 let fields = ["egress_spec", "mcast_grp"].map(field);
                 if fields[0].is_none() {
-                    return p[0].fail("`mark_to_drop` takes a header with a field `egress_spec`");
+                    fail!(
+                        p[0],
+                        "`mark_to_drop` takes a header with a field `egress_spec`"
+                    );
                 }
                 mark_to_drop(e, fields).at(self.primitive)?;
             }
@@ -293,7 +294,7 @@ impl Compiler<'_> {
                 let message = self.log_message(e, &p[0], &p[1])?;
                 e.op(Op::Log { message });
             }
-            other => return op_json.fail(format!("there is no primitive `{other}` in v1model")),
+            other => fail!(op_json, "there is no primitive `{other}` in v1model"),
         }
         Ok(())
     }
@@ -307,9 +308,9 @@ impl Compiler<'_> {
     fn constant(&self, json: &Json) -> Load<u64> {
         match self.reader.data(json)? {
             Expr::Const(value) => {
-                u64::try_from(value).or_else(|_| json.fail("expected a constant below 2^64"))
+                u64::try_from(value).or_else(|_| fail!(json, "expected a constant below 2^64"))
             }
-            _ => json.fail("expected a constant"),
+            _ => fail!(json, "expected a constant"),
         }
     }
 
@@ -320,7 +321,7 @@ impl Compiler<'_> {
         }
         match self.reader.names.field_lists.get(&id) {
             Some(&list) => Ok(Some(FieldListId(list))),
-            None => json.fail(format!("there is no field list with id {id}")),
+            None => fail!(json, "there is no field list with id {id}"),
         }
     }
 
@@ -332,27 +333,28 @@ impl Compiler<'_> {
         }
         match self.labels.get(index) {
             Some(&label) => Ok(label),
-            None => json.fail(format!(
+            None => fail!(
+                json,
                 "jumps to primitive {index}, the action has {}",
                 self.labels.len() - 1
-            )),
+            ),
         }
     }
 
     fn assign_varbit(&self, e: &mut Emitter, d: &Json, a: &Json) -> Load<()> {
         let parts = |json: &Json| -> Load<(Slot, u16, Slot)> {
             let Value::Data(Expr::Field(field)) = self.reader.value(json)? else {
-                return json.fail("expected a varbit field");
+                fail!(json, "expected a varbit field");
             };
             match field.varbit_bits {
                 Some(bits) => Ok((field.slot, limbs_for(field.width) as u16, bits)),
-                None => json.fail("expected a varbit field"),
+                None => fail!(json, "expected a varbit field"),
             }
         };
         let (to, to_limbs, to_bits) = parts(d)?;
         let (from, from_limbs, from_bits) = parts(a)?;
         if to_limbs < from_limbs {
-            return a.fail("the varbit field is wider than what it is assigned to");
+            fail!(a, "the varbit field is wider than what it is assigned to");
         }
         e.copy(to, from, from_limbs.into());
         e.op(Op::copy(to_bits, from_bits));
@@ -363,7 +365,7 @@ impl Compiler<'_> {
         let layout = e.layout;
         let (to, from) = (&layout.stacks[d], &layout.stacks[a]);
         if to.count != from.count {
-            return self.primitive.fail("the stacks have different sizes");
+            fail!(self.primitive, "the stacks have different sizes");
         }
         e.op(Op::copy(to.next, from.next));
         for index in 0..to.count {
@@ -403,9 +405,10 @@ impl Compiler<'_> {
         }
         if message.texts.len() != values.len() + 1 {
             let (holes, found) = (message.texts.len() - 1, values.len());
-            return format.fail(format!(
+            fail!(
+                format,
                 "the format has {holes} places for values, found {found} values"
-            ));
+            );
         }
         self.message(e, message)
     }
@@ -439,7 +442,7 @@ fn split_format(format: &str) -> Vec<String> {
 fn typed_value<'a>(json: &Json<'a>, what: &str) -> Load<Json<'a>> {
     let ty = json.get("type")?;
     if ty.str()? != what {
-        return ty.fail(format!("expected `{what}`, found `{}`", ty.str()?));
+        fail!(ty, "expected `{what}`, found `{}`", ty.str()?);
     }
     json.get("value")
 }

@@ -8,7 +8,7 @@ use super::expr::ExprReader;
 use super::layout::{slot_limbs, Field, Layout, Slot, ONE, ZERO};
 use crate::bits::{cut, limbs_for, shifted};
 use crate::externs::{Hash, Random};
-use crate::json::{to_limbs, At, Json, Load};
+use crate::json::{fail, to_limbs, At, Json, Load};
 use crate::pipeline::Std;
 
 /// The inputs in `json` (an array of `{type, value}`), and whether the payload belongs to them.
@@ -17,7 +17,7 @@ pub(crate) fn inputs(layout: &Layout, json: &Json) -> Load<(Vec<Input>, bool)> {
     for item in json.items()? {
         let ty = item.get("type")?;
         if payload && ty.str()? != "payload" {
-            return item.fail("nothing may follow the payload");
+            fail!(item, "nothing may follow the payload");
         }
         match ty.str()? {
             "payload" => payload = true,
@@ -35,7 +35,7 @@ pub(crate) fn inputs(layout: &Layout, json: &Json) -> Load<(Vec<Input>, bool)> {
                 let width_json = item.get("bitwidth")?;
                 let width = width_json.u32()?;
                 if width > BITS_MAX {
-                    return width_json.fail(format!("a constant is at most {BITS_MAX} bits wide"));
+                    fail!(width_json, "a constant is at most {BITS_MAX} bits wide");
                 }
                 item.charge(u64::from(width.div_ceil(64)) * 8, || "a constant".into())?;
                 let value = item.get("value")?.hexstr_of(width)?;
@@ -58,9 +58,10 @@ pub(crate) fn inputs(layout: &Layout, json: &Json) -> Load<(Vec<Input>, bool)> {
                 });
             }
             other => {
-                return ty.fail(format!(
+                fail!(
+                    ty,
                     "`{other}` cannot be hashed: field, hexstr, header or payload can"
-                ))
+                )
             }
         }
     }
@@ -84,10 +85,11 @@ fn calculation(layout: &Layout, json: &Json) -> Load<Calculation> {
     let algo = json.get("algo")?;
     let algorithm = algo.str()?.to_string();
     if Hash::from_name(&algorithm, Random::new(0)).is_none() {
-        return algo.fail(format!(
+        fail!(
+            algo,
             "there is no hash algorithm `{algorithm}`; known: {}",
             Hash::NAMES.join(", ")
-        ));
+        );
     }
     let (inputs, payload) = inputs(layout, &json.get("input")?)?;
     let words = words(layout, &inputs);
@@ -185,17 +187,14 @@ pub(crate) fn checksums(
     for json in root.list("checksums")? {
         let ty = json.get("type")?;
         if ty.str()? != "generic" {
-            return ty.fail(format!(
-                "checksums are of type `generic`, not `{}`",
-                ty.str()?
-            ));
+            fail!(ty, "checksums are of type `generic`, not `{}`", ty.str()?);
         }
         let target_json = json.get("target")?;
         let Field {
             slot, width, valid, ..
         } = reader.layout.target(&target_json)?;
         if width > 64 {
-            return target_json.fail("a checksum is at most 64 bits wide");
+            fail!(target_json, "a checksum is at most 64 bits wide");
         }
         let calculation = reader.names.calculation(&json.get("calculation")?)?;
         let wanted = json.bool_or(if verify { "verify" } else { "update" }, true)?;

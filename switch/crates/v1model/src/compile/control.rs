@@ -11,7 +11,7 @@ use super::layout::Layout;
 use super::names::Names;
 use super::{action, table};
 use crate::bits::limbs_for;
-use crate::json::{At, Json, Load, Unique};
+use crate::json::{fail, At, Json, Load, Unique};
 use crate::schema::{ActionId, ActionSchema, ParamSchema, Schema};
 
 /// What the nodes of both controls share.
@@ -58,9 +58,10 @@ pub(crate) fn control(
     let pipelines = pipelines_json.items()?;
     let named = |p: &&Json| p.str_at("name").is_ok_and(|n| n == name);
     let Some(json) = pipelines.iter().find(named) else {
-        return pipelines_json.fail(format!(
+        fail!(
+            pipelines_json,
             "there is no pipeline `{name}`; v1model has ingress and egress"
-        ));
+        );
     };
     table::profiles(e, json, schema)?;
     let mut control = Control {
@@ -77,7 +78,7 @@ pub(crate) fn control(
                 "conditionals" => Kind::Condition,
                 "action_calls" => Kind::Call,
                 _ if elsewhere.contains(name) => {
-                    return json.fail(format!("the other pipeline has a table `{name}` too"))
+                    fail!(json, "the other pipeline has a table `{name}` too")
                 }
                 _ => {
                     let code = table::table(&json, shared, schema)?;
@@ -118,10 +119,8 @@ impl Control<'_> {
         }
         let heads = loop_heads(following.len(), |at, next| next.extend(&following[at]));
         match self.nodes.iter().zip(heads).find(|(_, head)| *head) {
-            Some((Node { json, .. }, _)) => json.fail(format!(
-                "the control comes back to `{}`; what follows a table, condition or action call may not lead to it again",
-                json.str_at("name")?
-            )),
+            Some((Node { json, .. }, _)) => fail!(json, "the control comes back to `{}`; what follows a table, condition or action call may not lead to it again",
+                json.str_at("name")?),
             None => Ok(()),
         }
     }
@@ -130,9 +129,7 @@ impl Control<'_> {
         let name = json.str()?;
         match self.indexes.get(name) {
             Some(&index) => Ok(self.nodes[index].label),
-            None => json.fail(format!(
-                "there is no table, condition or action call `{name}`"
-            )),
+            None => fail!(json, "there is no table, condition or action call `{name}`"),
         }
     }
 
@@ -273,7 +270,7 @@ pub(crate) fn action_schema(json: &Json, id: ActionId) -> Load<(ActionSchema, Ve
         places.push((offset as u16, width));
         offset += limbs_for(width);
         if offset > 1 << 12 {
-            return param.fail("the arguments of an action are too wide");
+            fail!(param, "the arguments of an action are too wide");
         }
     }
     Ok((

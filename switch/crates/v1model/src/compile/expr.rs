@@ -9,7 +9,7 @@ use super::code::{Alu, Test};
 use super::layout::{Field, FieldType, Layout, Stack};
 use super::lower::Place;
 use super::names::Names;
-use crate::json::{Json, Load};
+use crate::json::{fail, Json, Load};
 
 /// An integer-valued expression.
 #[derive(Clone, Debug)]
@@ -120,9 +120,10 @@ impl ExprReader<'_> {
                     Some(&(offset, width)) => Value::Data(Expr::Local { offset, width }),
                     None => {
                         let count = self.params.len();
-                        return value.fail(format!(
+                        fail!(
+                            value,
                             "parameter {index} of an action with {count} parameters"
-                        ));
+                        );
                     }
                 }
             }
@@ -153,7 +154,7 @@ impl ExprReader<'_> {
                     index,
                 })
             }
-            other => return ty.fail(format!("expressions of type `{other}` are not supported")),
+            other => fail!(ty, "expressions of type `{other}` are not supported"),
         })
     }
 
@@ -181,15 +182,16 @@ impl ExprReader<'_> {
         let place = match self.value(json)? {
             Value::Data(expr) => match &expr {
                 Expr::Field(field) if !self.layout.is_writable(field) => {
-                    return json.fail("cannot be assigned to: setValid and setInvalid change a validity, and metadata is always valid")
+                    fail!(json, "cannot be assigned to: setValid and setInvalid change a validity, and metadata is always valid")
                 }
                 _ => Place::from_expr(expr),
             },
             other => {
-                return json.fail(format!(
+                fail!(
+                    json,
                     "cannot be assigned to: expected a field, found {}",
                     other.what()
-                ))
+                )
             }
         };
         place.ok_or_else(|| json.error("cannot be assigned to: a field is expected"))
@@ -200,11 +202,12 @@ impl ExprReader<'_> {
         if a.len() == b.len() {
             return Ok(());
         }
-        json.fail(format!(
+        fail!(
+            json,
             "header unions of {} and of {} members",
             a.len(),
             b.len()
-        ))
+        )
     }
 
     /// A value of one kind, which `pick` takes out of it.
@@ -248,10 +251,11 @@ impl ExprReader<'_> {
         let stack = &self.layout.stacks[stack];
         match stack.members.iter().position(|m| m.name == name) {
             Some(index) => Ok(index),
-            None => json.fail(format!(
+            None => fail!(
+                json,
                 "the unions of stack `{}` have no member `{name}`",
                 stack.name
-            )),
+            ),
         }
     }
 
@@ -266,7 +270,7 @@ impl ExprReader<'_> {
         match ty.field(name) {
             Some(index) => self.element(field, header, index),
             None if name == "$valid$" => Ok(Expr::FromBool(Box::new(Cond::Valid(header)))),
-            None => field.fail(format!("header type `{}` has no field `{name}`", ty.name)),
+            None => fail!(field, "header type `{}` has no field `{name}`", ty.name),
         }
     }
 
@@ -287,7 +291,7 @@ impl ExprReader<'_> {
         }
         match ty.fields.get(index) {
             Some(field) => Ok(self.field_in(header, field)),
-            None => json.fail(format!("header type `{}` has no field {index}", ty.name)),
+            None => fail!(json, "header type `{}` has no field {index}", ty.name),
         }
     }
 
@@ -335,9 +339,9 @@ impl ExprReader<'_> {
             match self.data(&width)? {
                 Expr::Const(value) => match u32::try_from(value) {
                     Ok(bits @ 1..=65535) => Ok(bits),
-                    _ => width.fail("a width must be in 1..65535"),
+                    _ => fail!(width, "a width must be in 1..65535"),
                 },
-                _ => width.fail(format!("the width of `{name}` must be a constant")),
+                _ => fail!(width, "the width of `{name}` must be a constant"),
             }
         };
         Ok(match name {
@@ -410,10 +414,10 @@ impl ExprReader<'_> {
                 let index = right()?;
                 match members.into_iter().nth(index.u32()? as usize) {
                     Some(header) => Value::Header(header),
-                    None => return index.fail("the header union has no such member"),
+                    None => fail!(index, "the header union has no such member"),
                 }
             }
-            other => return op.fail(format!("there is no operation `{other}`")),
+            other => fail!(op, "there is no operation `{other}`"),
         })
     }
 
@@ -434,7 +438,7 @@ impl ExprReader<'_> {
                     all(equal, Cond::And, true)
                 }
                 (a, b) => {
-                    return right.fail(format!("cannot compare {} with {}", a.what(), b.what()))
+                    fail!(right, "cannot compare {} with {}", a.what(), b.what())
                 }
             },
         )
@@ -452,11 +456,7 @@ impl ExprReader<'_> {
                     Value::Bool(Cond::If(cond, Box::new(a), Box::new(b)))
                 }
                 (a, b) => {
-                    return right.fail(format!(
-                        "cannot choose between {} and {}",
-                        a.what(),
-                        b.what()
-                    ))
+                    fail!(right, "cannot choose between {} and {}", a.what(), b.what())
                 }
             },
         )

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use super::names::{find, find_id};
 use crate::bits::limbs_for;
-use crate::json::{Json, Load, Unique};
+use crate::json::{fail, Json, Load, Unique};
 use crate::pipeline::Std;
 
 /// Index of a slot.
@@ -173,7 +173,7 @@ impl Layout {
             unique.add_name_of(&json)?;
             let ty = header_type(&json)?;
             if layout.types.len() == usize::from(u16::MAX) {
-                return json.fail(format!("a program has at most {} header types", u16::MAX));
+                fail!(json, "a program has at most {} header types", u16::MAX);
             }
             type_names.insert(ty.name.clone(), layout.types.len());
             layout.types.push(ty);
@@ -222,7 +222,7 @@ impl Layout {
             // p4c repeats them for every copy of `standard_metadata`.
             let known = layout.aliases.insert(from, to.clone());
             if known.is_some_and(|known| known != to) {
-                return json.fail("an alias of this name leads to another field");
+                fail!(json, "an alias of this name leads to another field");
             }
         }
         Ok(layout)
@@ -232,10 +232,11 @@ impl Layout {
     pub fn allocate(&mut self, json: &Json, count: u32) -> Load<Slot> {
         let slot = self.end;
         if slot + count > u32::from(Slot::MAX) {
-            return json.fail(format!(
+            fail!(
+                json,
                 "headers and metadata need more than {} words",
                 Slot::MAX
-            ));
+            );
         }
         self.end += count;
         Ok(slot as Slot)
@@ -254,13 +255,10 @@ impl Layout {
     fn place_part(&mut self, json: &Json, index: usize) -> Load<()> {
         let header = &self.headers[index];
         if header.metadata {
-            return json.fail(format!("`{}` is metadata, not a header", header.name));
+            fail!(json, "`{}` is metadata, not a header", header.name);
         }
         if header.base != 0 {
-            return json.fail(format!(
-                "header `{}` is in two stacks or unions",
-                header.name
-            ));
+            fail!(json, "header `{}` is in two stacks or unions", header.name);
         }
         self.place(json, index)
     }
@@ -349,17 +347,17 @@ impl Layout {
         is_union: bool,
     ) -> Load<()> {
         let Some(first) = elements.first() else {
-            return json.fail("a header stack has no element");
+            fail!(json, "a header stack has no element");
         };
         let ty = |&header: &usize| self.headers[header].ty;
         if elements
             .iter()
             .any(|e| !e.iter().map(ty).eq(first.iter().map(ty)))
         {
-            return json.fail("the elements of a header stack have different types");
+            fail!(json, "the elements of a header stack have different types");
         }
         let Some(&head) = first.first() else {
-            return json.fail("a header union has no member");
+            fail!(json, "a header union has no member");
         };
         let base = self.headers[head].base;
         let members: Vec<Member> = (0..)
@@ -378,7 +376,10 @@ impl Layout {
         for (i, element) in (0..).zip(elements) {
             let expected = u64::from(base) + u64::from(stride) * i;
             if u64::from(self.headers[element[0]].base) != expected {
-                return json.fail("the unions of a stack must be declared one after another");
+                fail!(
+                    json,
+                    "the unions of a stack must be declared one after another"
+                );
             }
         }
         let next = self.allocate(json, 1)?;
@@ -418,10 +419,11 @@ impl Layout {
         let name = field.str()?;
         match self.field_of(index, name) {
             Some(found) => Ok(found),
-            None => field.fail(format!(
+            None => fail!(
+                field,
                 "header `{}` has no field `{name}`",
                 self.headers[index].name
-            )),
+            ),
         }
     }
 
@@ -431,7 +433,7 @@ impl Layout {
         if self.is_writable(&field) && field.width > 0 {
             return Ok(field);
         }
-        json.fail("a field of at least one bit is expected")
+        fail!(json, "a field of at least one bit is expected")
     }
 
     /// False for `$valid$`, which setValid and setInvalid change.
@@ -541,7 +543,7 @@ fn siblings(bases: &[i32], me: usize) -> Vec<i32> {
 fn header_type(json: &Json) -> Load<HeaderType> {
     let name = json.str_at("name")?.to_string();
     if let Some(length) = json.opt("length_exp") {
-        return length.fail("P4_14 headers with a length expression are not supported: use extract with two arguments");
+        fail!(length, "P4_14 headers with a length expression are not supported: use extract with two arguments");
     }
     let mut fields = Vec::new();
     let mut fixed_bits = 0u64;
@@ -551,17 +553,17 @@ fn header_type(json: &Json) -> Load<HeaderType> {
         let name_json = field.item(0)?;
         let field_name = name_json.str()?;
         if field_name == "$valid$" {
-            return name_json.fail("`$valid$` is the name of a header's validity");
+            fail!(name_json, "`$valid$` is the name of a header's validity");
         }
         unique.add(field_name, &name_json)?;
         let width_json = field.item(1)?;
         let is_varbit = width_json.is_str();
         let width = if is_varbit { 0 } else { width_json.u64()? };
         if width > WIDTH_MAX {
-            return width_json.fail(format!("a field is at most {WIDTH_MAX} bits wide"));
+            fail!(width_json, "a field is at most {WIDTH_MAX} bits wide");
         }
         if is_varbit && varbit.replace(fields.len()).is_some() {
-            return field.fail("a header has at most one varbit field");
+            fail!(field, "a header has at most one varbit field");
         }
         let parts = field.items()?;
         let signed = match parts.get(2) {
@@ -569,7 +571,7 @@ fn header_type(json: &Json) -> Load<HeaderType> {
             None => false,
         };
         if parts.len() > 3 {
-            return field.fail("expected [name, width] or [name, width, signed]: P4_14 saturating fields are not supported");
+            fail!(field, "expected [name, width] or [name, width, signed]: P4_14 saturating fields are not supported");
         }
         fixed_bits += width;
         fields.push(FieldType {
@@ -584,9 +586,7 @@ fn header_type(json: &Json) -> Load<HeaderType> {
         let max_bytes = json.opt("max_length").map_or(Ok(0), |j| j.u32())?;
         let width = (u64::from(max_bytes) * 8).saturating_sub(fixed_bits);
         if !(1..=WIDTH_MAX).contains(&width) {
-            return json.fail(format!(
-                "a header with a varbit field needs `max_length` in bytes, which leaves the field 1 to {WIDTH_MAX} bits"
-            ));
+            fail!(json, "a header with a varbit field needs `max_length` in bytes, which leaves the field 1 to {WIDTH_MAX} bits");
         }
         fields[index].width = width as u32;
     }
@@ -595,10 +595,11 @@ fn header_type(json: &Json) -> Load<HeaderType> {
         field.offset = offset as u16;
         offset += limbs_for(field.width) as u32;
         if offset > u32::from(Slot::MAX) {
-            return json.fail(format!(
+            fail!(
+                json,
                 "the header is too wide: a header has at most {} words of 64 bits",
                 Slot::MAX
-            ));
+            );
         }
     }
     Ok(HeaderType {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::emit::index16;
 use super::layout::{Field, Layout};
 use crate::externs::{Counters, Meters, Registers};
-use crate::json::{At, Json, Load, Unique};
+use crate::json::{fail, At, Json, Load, Unique};
 use crate::schema::*;
 
 /// A register, counter or meter array.
@@ -145,9 +145,7 @@ impl Names {
             let name = unique.add_name_of(&json)?.to_string();
             let width = json.u32_at("bitwidth")?;
             if width == 0 || width > 1 << 16 {
-                return json
-                    .get("bitwidth")?
-                    .fail("a register is 1 to 65536 bits wide");
+                fail!(json.get("bitwidth")?, "a register is 1 to 65536 bits wide");
             }
             let bytes = |size| Registers::bytes(size, width);
             let array = Array::from_json(&json, schema.registers.len(), "register", width, bytes)?;
@@ -167,7 +165,10 @@ impl Names {
             let width_json = json.get("compressed_bitwidth")?;
             let width = width_json.u32()?;
             if !(1..=4096).contains(&width) {
-                return width_json.fail("the values of a parser value set are 1 to 4096 bits wide");
+                fail!(
+                    width_json,
+                    "the values of a parser value set are 1 to 4096 bits wide"
+                );
             }
             self.value_sets.insert(name.clone(), (id.0, width));
             schema.value_sets.push(ValueSetSchema {
@@ -179,7 +180,7 @@ impl Names {
         }
         if let Some(externs) = root.list("extern_instances")?.first() {
             let ty = externs.str_at("type")?;
-            return externs.fail(format!("v1model has no extern of type `{ty}`"));
+            fail!(externs, "v1model has no extern of type `{ty}`");
         }
         Ok(())
     }
@@ -199,15 +200,13 @@ fn bound_table<'a>(json: &Json<'a>, unique: &mut Unique<'a, &'a str>) -> Load<Op
 fn meter_unit(json: &Json) -> Load<MeterUnit> {
     if let Some(count) = json.opt("rate_count") {
         if count.u64()? != 2 {
-            return count.fail("only two-rate three-colour meters are supported");
+            fail!(count, "only two-rate three-colour meters are supported");
         }
     }
     let ty = json.get("type")?;
     match ty.str()? {
         "packets" => Ok(MeterUnit::Packets),
         "bytes" => Ok(MeterUnit::Bytes),
-        other => ty.fail(format!(
-            "a meter measures `packets` or `bytes`, not `{other}`"
-        )),
+        other => fail!(ty, "a meter measures `packets` or `bytes`, not `{other}`"),
     }
 }

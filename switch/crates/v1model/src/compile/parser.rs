@@ -13,7 +13,7 @@ use super::flow::{loop_heads, Exit};
 use super::layout::Slot;
 use super::lower::Place;
 use crate::bits::limbs_for;
-use crate::json::{to_limbs, At, Json, Load, Unique};
+use crate::json::{fail, to_limbs, At, Json, Load, Unique};
 
 /// Compiles the parser; returns its start.
 pub(crate) fn parser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<Label> {
@@ -63,7 +63,7 @@ impl Parser<'_> {
         let name = json.str()?;
         match self.states.get(name) {
             Some(&label) => Ok(label),
-            None => json.fail(format!("there is no parser state `{name}`")),
+            None => fail!(json, "there is no parser state `{name}`"),
         }
     }
 
@@ -80,10 +80,10 @@ impl Parser<'_> {
         let need = match op {
             "extract_VL" | "set" | "verify" => 2,
             "extract" | "shift" | "advance" | "primitive" => 1,
-            other => return op_json.fail(format!("there is no parser operation `{other}`")),
+            other => fail!(op_json, "there is no parser operation `{other}`"),
         };
         if p.len() != need {
-            return json.fail(format!("`{op}` takes {need} parameters, found {}", p.len()));
+            fail!(json, "`{op}` takes {need} parameters, found {}", p.len());
         }
         match op {
             "extract" => self.extract(e, &p[0], None)?,
@@ -136,11 +136,12 @@ impl Parser<'_> {
         let check_varbit = |index: usize| -> Load<()> {
             let ty = &layout.types[index];
             match (ty.varbit, bits) {
-                (Some(_), None) => target.fail(format!(
+                (Some(_), None) => fail!(
+                    target,
                     "`{}` has a varbit field: its length is needed",
                     ty.name
-                )),
-                (None, Some(_)) => target.fail(format!("`{}` has no varbit field", ty.name)),
+                ),
+                (None, Some(_)) => fail!(target, "`{}` has no varbit field", ty.name),
                 _ => Ok(()),
             }
         };
@@ -170,9 +171,10 @@ impl Parser<'_> {
                 });
             }
             other => {
-                return ty.fail(format!(
+                fail!(
+                    ty,
                     "cannot extract to `{other}`: regular, stack or union_stack"
-                ))
+                )
             }
         }
         Ok(())
@@ -183,7 +185,7 @@ impl Parser<'_> {
         let [offset, width] = json.get("value")?.tuple()?;
         match width.u32()? {
             bits @ 1..=65535 => Ok((offset.u32()?, bits as u16)),
-            bits => width.fail(format!("{bits} bits of lookahead; 1 to 65535 are possible")),
+            bits => fail!(width, "{bits} bits of lookahead; 1 to 65535 are possible"),
         }
     }
 
@@ -234,24 +236,27 @@ impl Parser<'_> {
                     let (set, width) = self.reader.names.value_set(&value)?;
                     let whole: u64 = select.parts.iter().map(|p| u64::from(p.2)).sum();
                     if whole != u64::from(width) {
-                        return value.fail(format!(
+                        fail!(
+                            value,
                             "the parser value set is {width} bits wide, the key {whole}"
-                        ));
+                        );
                     }
                     if let Some(mask) = transition.opt("mask") {
                         let (_, full) = self.split(&select.parts, &mask)?;
                         if full != width {
-                            return mask.fail(format!(
+                            fail!(
+                                mask,
                                 "a mask over a parser value set of {width} bits must be all ones"
-                            ));
+                            );
                         }
                     }
                     select.cases.push(Case::ValueSet(set));
                 }
                 other => {
-                    return transition.fail(format!(
+                    fail!(
+                        transition,
                         "transitions are of type hexstr, parse_vset or default, not `{other}`"
-                    ))
+                    )
                 }
             }
             targets.push(to);
@@ -289,7 +294,7 @@ impl Parser<'_> {
             }
         };
         if limbs == 0 {
-            return json.fail("a key field has no bits");
+            fail!(json, "a key field has no bits");
         }
         // The bits as they lie in the field, whatever their sign.
         let slot = match &expr {
@@ -311,9 +316,7 @@ impl Parser<'_> {
             // p4c adds the parts up, each shifted: a negative one takes from the one in front of it.
             let [(_, _, width)] = parts else {
                 let count = parts.len();
-                return json.fail(format!(
-                    "a negative value of a key of {count} parts does not say which of them are negative"
-                ));
+                fail!(json, "a negative value of a key of {count} parts does not say which of them are negative");
             };
             value = json.hexstr_of(*width)?;
         }

@@ -10,7 +10,7 @@ use super::emit::Emitter;
 use super::layout::Layout;
 use super::names::Names;
 use crate::bits::{limbs_for, ActionCall, Bits, Entry, EntryAction, EntryKey, KeyMatch};
-use crate::json::{to_limbs, Json, Load, Unique};
+use crate::json::{fail, to_limbs, Json, Load, Unique};
 use crate::schema::*;
 use crate::table::{push_prefix, Table};
 
@@ -26,11 +26,12 @@ fn action_call(json: &Json, names: &Names, actions: &[ActionSchema]) -> Load<Act
     let params = &actions[action.index()].params;
     let data = json.list("action_data")?;
     if data.len() != params.len() {
-        return json.fail(format!(
+        fail!(
+            json,
             "the action takes {} arguments, found {}",
             params.len(),
             data.len()
-        ));
+        );
     }
     let mut args = Vec::new();
     for (json, param) in data.iter().zip(params) {
@@ -45,12 +46,10 @@ pub(crate) fn profiles(e: &mut Emitter, pipeline: &Json, schema: &mut Schema) ->
         let id = ProfileId(schema.profiles.len() as u32);
         let name = json.str_at("name")?;
         if schema.profiles.iter().any(|p| p.name == name) {
-            return json.fail(format!("there are two action profiles `{name}`"));
+            fail!(json, "there are two action profiles `{name}`");
         }
         if schema.profiles.len() == PROFILES_MAX {
-            return json.fail(format!(
-                "a program has at most {PROFILES_MAX} action profiles"
-            ));
+            fail!(json, "a program has at most {PROFILES_MAX} action profiles");
         }
         let selector = json.opt("selector");
         let hash = |json: &Json| calculation::add(e.layout, json, &mut e.program.calculations);
@@ -115,7 +114,7 @@ pub(crate) fn table(json: &Json, shared: &Controls, schema: &mut Schema) -> Load
             unique.add(name, &action)?;
             match shared.actions_named.get(name) {
                 Some(ids) => actions.push(ids[0]),
-                None => return action.fail(format!("there is no action `{name}`")),
+                None => fail!(action, "there is no action `{name}`"),
             }
         }
     }
@@ -179,7 +178,7 @@ fn check_entries(
     for (entry, place) in entries.iter().zip(places) {
         let key = Table::check_own(table, actions, entry).map_err(|e| place.error(e.message))?;
         if let Some(first) = keys.insert(key, place) {
-            return place.fail(format!("the same key as {}", first.path()));
+            fail!(place, "the same key as {}", first.path());
         }
     }
     Ok(())
@@ -196,10 +195,10 @@ fn key(json: &Json, layout: &Layout, code: &mut TableCode) -> Load<Vec<KeySchema
             "ternary" => MatchKind::Ternary,
             "range" => MatchKind::Range,
             "optional" => MatchKind::Optional,
-            other => return kind_json.fail(format!("there is no match kind `{other}`")),
+            other => fail!(kind_json, "there is no match kind `{other}`"),
         };
         if kind == MatchKind::Lpm && keys.iter().any(|k| k.kind == kind) {
-            return kind_json.fail("a table has at most one lpm field");
+            fail!(kind_json, "a table has at most one lpm field");
         }
         let field = if target.is_array() {
             layout.field(&target)?
@@ -210,15 +209,15 @@ fn key(json: &Json, layout: &Layout, code: &mut TableCode) -> Load<Vec<KeySchema
                 .expect("every header has one")
         };
         if field.varbit_bits.is_some() {
-            return target.fail("a varbit field cannot be matched");
+            fail!(target, "a varbit field cannot be matched");
         }
         let limbs = limbs_for(field.width);
         if field.width == 0 {
-            return target.fail("a key field has no bits");
+            fail!(target, "a key field has no bits");
         }
         part.charge(limbs as u64 * 16, || "a key field".into())?;
         if code.key.len() + limbs > usize::from(u16::MAX) {
-            return part.fail("a key is at most 65535 words of 64 bits wide");
+            fail!(part, "a key is at most 65535 words of 64 bits wide");
         }
         let masks = match part.opt("mask") {
             Some(mask) => hex_bits(&mask, field.width)?.to_limbs(),
@@ -254,7 +253,7 @@ fn table_profile(
             let profile_json = json.get("action_profile")?;
             let name = profile_json.str()?;
             let Some(profile) = schema.profiles.iter_mut().find(|p| p.name == name) else {
-                return profile_json.fail(format!("there is no action profile `{name}`"));
+                fail!(profile_json, "there is no action profile `{name}`");
             };
             profile.tables.push(id);
             if profile.actions.is_empty() {
@@ -262,9 +261,10 @@ fn table_profile(
             }
             Ok(Some(profile.id))
         }
-        other => ty.fail(format!(
+        other => fail!(
+            ty,
             "tables are simple, indirect or indirect_ws, not `{other}`"
-        )),
+        ),
     }
 }
 
@@ -284,11 +284,12 @@ fn const_entries(
         let match_key = entry.get("match_key")?;
         let parts = match_key.items()?;
         if parts.len() != keys.len() {
-            return match_key.fail(format!(
+            fail!(
+                match_key,
                 "the table has {} key fields, found {}",
                 keys.len(),
                 parts.len()
-            ));
+            );
         }
         let mut matches = Vec::new();
         for (part, key) in parts.iter().zip(keys) {
@@ -301,14 +302,15 @@ fn const_entries(
                 match i32::try_from(number) {
                     Ok(number) if (0..i32::MAX).contains(&number) => i32::MAX - number,
                     _ => {
-                        return priority.fail(format!(
+                        fail!(
+                            priority,
                             "the priority is {number}; allowed: 0 to {}",
                             i32::MAX - 1
-                        ))
+                        )
                     }
                 }
             }
-            None if needs_priority => return entry.fail("`priority` is missing"),
+            None if needs_priority => fail!(entry, "`priority` is missing"),
             _ => 0,
         };
         let call = action_call(&entry.get("action_entry")?, names, actions)?;
@@ -357,9 +359,10 @@ fn entry_match(json: &Json, key: &KeySchema) -> Load<KeyMatch> {
                 None => width,
             };
             if prefix_len > width {
-                return json.fail(format!(
+                fail!(
+                    json,
                     "prefix length {prefix_len} is above the width {width}"
-                ));
+                );
             }
             KeyMatch::Lpm {
                 value: and(&value, &prefix_mask(width, prefix_len)),
@@ -388,7 +391,7 @@ fn entry_match(json: &Json, key: &KeySchema) -> Load<KeyMatch> {
             } else if mask == Bits::ones(width) {
                 KeyMatch::Optional(Some(value()?))
             } else {
-                return json.fail("an optional field is matched whole or not at all");
+                fail!(json, "an optional field is matched whole or not at all");
             }
         }
     })

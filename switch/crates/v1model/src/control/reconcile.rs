@@ -5,14 +5,15 @@
 //! do not. Cells of counters, meters and registers and the value sets change hands at the end, whole.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
-use super::{ControlResult, GroupMember};
 use crate::bits::{ActionCall, Entry, EntryAction, EntryStats};
+use crate::error::ControlResult;
 use crate::pipeline::Pipeline;
 use crate::schema::{ActionId, ProfileId, Schema, TableId, TableSchema};
 
 /// Old actions by the new ones of the same name and parameters.
-type Actions = HashMap<ActionId, ActionId>;
+type Actions = Arc<HashMap<ActionId, ActionId>>;
 
 /// What is still to be read of the old program's state.
 pub struct Takeover {
@@ -21,7 +22,6 @@ pub struct Takeover {
     arrays: [Vec<(usize, usize)>; 4],
 }
 
-#[derive(Clone)]
 enum Job {
     Members(ProfileId, ProfileId, Actions, u32),
     Groups(ProfileId, ProfileId, u32),
@@ -29,62 +29,80 @@ enum Job {
     Entries(TableId, TableId, Actions, u32),
 }
 
-/// A piece of the old program's state.
-pub struct Piece {
-    job: Job,
-    found: Found,
+/// A piece of the old program's state: what puts it into the new one.
+pub struct Piece(Box<dyn FnOnce(&mut Pipeline) -> ControlResult + Send>);
+
+fn mapped(actions: &Actions, ActionCall { action, args }: ActionCall) -> ActionCall {
+    let action = actions[&action];
+    ActionCall { action, args }
 }
 
-enum Found {
-    Members(Vec<(u32, ActionCall)>),
-    Groups(Vec<(u32, Vec<GroupMember>, u32)>),
-    Default(Option<ActionCall>, EntryStats),
-    Entries(Vec<(Entry, EntryStats)>),
+impl Piece {
+    fn new(put: impl FnOnce(&mut Pipeline) -> ControlResult + Send + 'static) -> Piece {
+        Piece(Box::new(put))
+    }
 }
 
 impl Takeover {
     /// Reads up to `max` more of the old program's state; None when that was all.
     pub fn read(&mut self, old: &Pipeline, max: usize) -> Option<Piece> {
-        let job = self.jobs.pop_front()?;
-        let (found, next) = match &job {
-            Job::Members(_, from, _, at) => {
+        let (piece, rest) = match self.jobs.pop_front()? {
+            Job::Members(id, from, actions, at) => {
                 let mut members = Vec::with_capacity(max);
-                let next = old.profile(*from).scan_members(*at, max, &mut members);
-                (Found::Members(members), next)
+                let next = old.profile(from).scan_members(at, max, &mut members);
+                let rest = next.map(|at| Job::Members(id, from, actions.clone(), at));
+                let piece = Piece::new(move |new| {
+                    let profile = new.profile_mut(id);
+                    let put =
+                        |(member, call)| profile.insert_member(member, &mapped(&actions, call));
+                    members.into_iter().try_for_each(put)
+                });
+                (piece, rest)
             }
-            Job::Groups(_, from, at) => {
+            Job::Groups(id, from, at) => {
                 // Each has many members.
-                let mut groups = Vec::new();
-                let next = old
-                    .profile(*from)
-                    .scan_groups(*at, max / 64 + 1, &mut groups);
-                (Found::Groups(groups), next)
+                let (mut groups, max) = (Vec::new(), max / 64 + 1);
+                let next = old.profile(from).scan_groups(at, max, &mut groups);
+                let piece = Piece::new(move |new| {
+                    let profile = new.profile_mut(id);
+                    let mut groups = groups.iter();
+                    groups.try_for_each(|(group, members, max)| {
+                        profile.insert_group(*group, members, *max)
+                    })
+                });
+                (piece, next.map(|at| Job::Groups(id, from, at)))
             }
-            Job::Default(_, from, _) => {
-                let stats = old.table(*from).default_stats();
-                // Where nobody set another one, the new program's own is in force.
-                let own = &old.table_schema(*from).default_action;
-                let call = old
-                    .table(*from)
-                    .default_call()
-                    .filter(|c| Some(c) != own.as_ref());
-                (Found::Default(call, stats), None)
+            Job::Default(id, from, actions) => {
+                let (table, own) = (old.table(from), &old.table_schema(from).default_action);
+                let (stats, call) = (table.default_stats(), table.default_call());
+                let call =
+                    call.filter(|c| Some(c) != own.as_ref() && actions.contains_key(&c.action));
+                let call = call.map(|call| mapped(&actions, call));
+                let piece = Piece::new(move |new| {
+                    let call = call.filter(|_| !new.table_schema(id).const_default_action);
+                    let table = new.table_mut(id);
+                    table.set_default_count(stats.packets, stats.bytes);
+                    call.map_or(Ok(()), |call| table.set_default(Some(&call)))
+                });
+                (piece, None)
             }
-            Job::Entries(_, from, _, at) => {
+            Job::Entries(id, from, actions, at) => {
                 let mut entries = Vec::with_capacity(max);
-                let next = old.table_scan(*from, *at, max, &mut entries);
-                (Found::Entries(entries), next)
+                let next = old.table_scan(from, at, max, &mut entries);
+                let rest = next.map(|at| Job::Entries(id, from, actions.clone(), at));
+                let piece = Piece::new(move |new| {
+                    if at == 0 {
+                        // What the program puts in at the start: the clients of the old one may have changed or deleted it.
+                        new.table_mut(id).clear(|_| {})?;
+                    }
+                    let put = |(entry, stats)| new.take_entry(id, entry, &stats, &actions);
+                    entries.into_iter().try_for_each(put)
+                });
+                (piece, rest)
             }
         };
-        if let Some(next) = next {
-            let mut rest = job.clone();
-            match &mut rest {
-                Job::Members(.., at) | Job::Groups(.., at) | Job::Entries(.., at) => *at = next,
-                Job::Default(..) => {}
-            }
-            self.jobs.push_front(rest);
-        }
-        Some(Piece { job, found })
+        rest.into_iter().for_each(|job| self.jobs.push_front(job));
+        Some(piece)
     }
 
     /// What a table or profile that holds too much for the new one leaves behind: its state is not taken over.
@@ -180,52 +198,24 @@ impl Pipeline {
 
     /// Puts a piece of an old program's state in place.
     pub fn take(&mut self, piece: Piece) -> ControlResult {
-        let mapped = |actions: &Actions, call: ActionCall| ActionCall {
-            action: actions[&call.action],
-            args: call.args,
-        };
-        match (piece.job, piece.found) {
-            (Job::Members(id, _, actions, _), Found::Members(members)) => {
-                for (member, call) in members {
-                    self.profile_mut(id)
-                        .insert_member(member, &mapped(&actions, call))?;
-                }
-            }
-            (Job::Groups(id, ..), Found::Groups(groups)) => {
-                for (group, members, max_size) in groups {
-                    self.profile_mut(id)
-                        .insert_group(group, &members, max_size)?;
-                }
-            }
-            (Job::Default(id, _, actions), Found::Default(call, stats)) => {
-                self.table_mut(id)
-                    .set_default_count(stats.packets, stats.bytes);
-                let call = call.filter(|call| actions.contains_key(&call.action));
-                if let (false, Some(call)) = (self.table_schema(id).const_default_action, call) {
-                    self.table_mut(id)
-                        .set_default(Some(&mapped(&actions, call)))?;
-                }
-            }
-            (Job::Entries(id, _, actions, at), Found::Entries(entries)) => {
-                if at == 0 {
-                    // What the program puts in at the start: the clients of the old one may have changed or deleted it.
-                    self.table_mut(id).clear(|_| {})?;
-                }
-                for (entry, stats) in entries {
-                    let action = match entry.action {
-                        EntryAction::Direct(call) => EntryAction::Direct(mapped(&actions, call)),
-                        place => place,
-                    };
-                    let entry = Entry { action, ..entry };
-                    let (word, args) = self.check_action(id, &entry.action)?;
-                    let table = self.table_mut(id);
-                    let at = table.insert(&entry, word, args, stats.last_hit)?;
-                    table.restore(at, &stats);
-                    self.use_word(id, word, 1);
-                }
-            }
-            _ => {}
+        (piece.0)(self)
+    }
+
+    fn take_entry(
+        &mut self,
+        id: TableId,
+        mut entry: Entry,
+        stats: &EntryStats,
+        actions: &Actions,
+    ) -> ControlResult {
+        if let EntryAction::Direct(call) = entry.action {
+            entry.action = EntryAction::Direct(mapped(actions, call));
         }
+        let (word, args) = self.check_action(id, &entry.action)?;
+        let table = self.table_mut(id);
+        let at = table.insert(&entry, word, args, stats.last_hit)?;
+        table.restore(at, stats);
+        self.use_word(id, word, 1);
         Ok(())
     }
 
@@ -255,7 +245,8 @@ impl Pipeline {
             });
             Some((*a, new?))
         };
-        from.iter().map(same).collect()
+        let all: Option<HashMap<_, _>> = from.iter().map(same).collect();
+        all.map(Arc::new)
     }
 }
 

@@ -3,7 +3,6 @@
 //! operations that are not translated; it is plain, allocates nothing and takes no lock. `Machine::step` does an operation;
 //! `Alu::compute` numbers of one limb, `wide` those of several.
 
-pub(crate) mod frame;
 pub(crate) mod headers;
 mod lookup;
 mod wide;
@@ -332,7 +331,7 @@ impl<O: Observer> Machine<'_, O> {
                     return self.parser_error(slots, program.error_codes.packet_too_short);
                 }
                 let bytes = &packet.buffer.bytes;
-                frame::read_number(bytes, from, u32::from(width), slots, at(d));
+                headers::read_number(bytes, from, u32::from(width), slots, at(d));
             }
             Op::Advance { bits } => {
                 let bits = slots[at(bits)];
@@ -367,7 +366,7 @@ impl<O: Observer> Machine<'_, O> {
         let calculation = &self.program.calculations[index];
         let bytes = &mut self.scratch.bytes;
         bytes.clear();
-        let mut writer = frame::Writer {
+        let mut writer = headers::Writer {
             program: self.program,
             slots,
             bytes,

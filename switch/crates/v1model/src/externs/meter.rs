@@ -2,6 +2,8 @@
 //! Two-rate three-colour meters (RFC 2698, colour-blind), in exact integer arithmetic on nanoseconds.
 
 use crate::bits::{MeterConfig, Nanos};
+use crate::error::ControlResult;
+use crate::refuse;
 use crate::schema::MeterUnit;
 
 /// Colours as v1model numbers them.
@@ -12,12 +14,10 @@ pub const RED: u8 = 2;
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// Says what is wrong with these rates, if anything (RFC 2698 §3: PIR is at least CIR).
-pub fn check_config(config: &MeterConfig) -> Result<(), String> {
-    if config.pir < config.cir {
-        return Err(format!(
-            "peak rate {} is below the committed rate {}; it must be at least the committed rate",
-            config.pir, config.cir
-        ));
+pub fn check_config(config: &MeterConfig) -> ControlResult {
+    let MeterConfig { cir, pir, .. } = config;
+    if pir < cir {
+        refuse!("peak rate {pir} is below the committed rate {cir}; it must be at least the committed rate");
     }
     Ok(())
 }

@@ -98,7 +98,7 @@ fn peak_below_committed_is_refused_with_both_numbers() {
         pburst: 1,
     };
     assert_eq!(
-        check_config(&config).unwrap_err(),
+        check_config(&config).unwrap_err().message,
         "peak rate 9 is below the committed rate 10; it must be at least the committed rate"
     );
     assert!(check_config(&MeterConfig { pir: 10, ..config }).is_ok());

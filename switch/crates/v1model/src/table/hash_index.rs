@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, Hasher};
 
 use super::records::Records;
 use crate::bits::limbs_for;
-use crate::memory::{ask_for_huge_pages, prefetch};
+use crate::externs::cells::{ask_for_huge_pages, prefetch};
 use crate::schema::{KeySchema, MatchKind};
 
 /// Up to this many records the index doubles; then it goes to the table's full size at once, whose zero pages cost

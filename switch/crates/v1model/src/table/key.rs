@@ -6,11 +6,11 @@
 //! Parser value sets: the values that a parser's select takes for a set, changed at run time.
 
 use std::borrow::Cow;
-use std::fmt::Display;
 
 use crate::bits::{limbs_for, low_mask, push_number, ActionCall, Bits, EntryKey, KeyMatch};
-use crate::error::ControlError;
-use crate::schema::{ActionId, ActionSchema, KeySchema, MatchKind, TableSchema};
+use crate::error::{At, ControlResult};
+use crate::schema::{ActionId, ActionSchema, KeySchema, MatchKind, ParamSchema, TableSchema};
+use crate::{refusal, refuse};
 
 /// A checked key in limbs. `value` and `mask` lie like a lookup key; both are zero at range fields, whose bounds are
 /// in `ranges`: low limbs, then high limbs, field after field.
@@ -26,35 +26,35 @@ pub struct Key {
 pub trait AsKey {
     /// # Errors
     /// INVALID_ARGUMENT and OUT_OF_RANGE for a key that is none of this table.
-    fn as_key(&self, schema: &TableSchema) -> Result<Cow<'_, Key>, ControlError>;
+    fn as_key(&self, schema: &TableSchema) -> ControlResult<Cow<'_, Key>>;
 }
 
 impl AsKey for Key {
-    fn as_key(&self, _: &TableSchema) -> Result<Cow<'_, Key>, ControlError> {
+    fn as_key(&self, _: &TableSchema) -> ControlResult<Cow<'_, Key>> {
         Ok(Cow::Borrowed(self))
     }
 }
 
 impl AsKey for EntryKey {
-    fn as_key(&self, schema: &TableSchema) -> Result<Cow<'_, Key>, ControlError> {
+    fn as_key(&self, schema: &TableSchema) -> ControlResult<Cow<'_, Key>> {
         let (keys, given) = (&schema.keys, self.matches.len());
         let key = if keys.len() == given {
             let mut fields = keys.iter().zip(&self.matches);
             let mut key = Key::new(keys);
             let pushed = fields.try_for_each(|(field, given)| {
                 let done = key.push(field, &given.as_bytes());
-                done.map_err(|e| e.at(format_args!("key {}", field.name)))
+                done.at(format_args!("key {}", field.name))
             });
             pushed.and_then(|()| key.with_priority(schema.needs_priority(), self.priority))
         } else {
             let names: Vec<&str> = keys.iter().map(|k| k.name.as_str()).collect();
-            Err(ControlError::invalid(format!(
+            Err(refusal!(
                 "the key has {} fields, {given} were given; its fields are: {}",
                 keys.len(),
                 names.join(", ")
-            )))
+            ))
         };
-        let key = key.map_err(|e| e.at(format_args!("table {}", schema.name)));
+        let key = key.at(format_args!("table {}", schema.name));
         key.map(Cow::Owned)
     }
 }
@@ -81,7 +81,7 @@ impl Key {
 
     /// # Errors
     /// INVALID_ARGUMENT when the priority is not one that the table's entries have.
-    pub fn with_priority(mut self, is_needed: bool, priority: i32) -> Result<Key, ControlError> {
+    pub fn with_priority(mut self, is_needed: bool, priority: i32) -> ControlResult<Key> {
         let rule = match is_needed {
             true if priority <= 0 => {
                 "a table with a ternary, range or optional field needs 1 or more"
@@ -92,8 +92,7 @@ impl Key {
                 return Ok(self);
             }
         };
-        let text = format!("priority {priority} is not allowed: {rule}");
-        Err(ControlError::invalid(text))
+        refuse!("priority {priority} is not allowed: {rule}")
     }
 
     /// Checks what the next field is to match, and adds it.
@@ -101,7 +100,7 @@ impl Key {
     /// # Errors
     /// OUT_OF_RANGE for a number that the field cannot have, INVALID_ARGUMENT for another match kind, a prefix beyond
     /// the field, bits where the mask has none, and bounds in the wrong order.
-    pub fn push(&mut self, field: &KeySchema, given: &KeyMatch<&[u8]>) -> Result<(), ControlError> {
+    pub fn push(&mut self, field: &KeySchema, given: &KeyMatch<&[u8]>) -> ControlResult {
         let (width, at) = (field.width, self.value.len());
         match (field.kind, given) {
             (MatchKind::Exact, KeyMatch::Exact(value))
@@ -111,28 +110,26 @@ impl Key {
             }
             (MatchKind::Lpm, KeyMatch::Lpm { value, prefix_len }) => {
                 if *prefix_len > width {
-                    return Err(ControlError::invalid(format!(
-                        "prefix length {prefix_len} is not within 1 to {width}"
-                    )));
+                    refuse!("prefix length {prefix_len} is not within 1 to {width}");
                 }
                 push_number(width, value, &mut self.value)?;
                 push_prefix(width, *prefix_len, &mut self.mask);
                 if !self.is_masked(at) {
-                    return Err(ControlError::invalid(format!(
+                    refuse!(
                         "the value {} has bits set behind its prefix of {prefix_len} bits",
                         shown(width, &self.value[at..])
-                    )));
+                    );
                 }
             }
             (MatchKind::Ternary, KeyMatch::Ternary { value, mask }) => {
                 push_number(width, value, &mut self.value)?;
                 push_number(width, mask, &mut self.mask)?;
                 if !self.is_masked(at) {
-                    return Err(ControlError::invalid(format!(
+                    refuse!(
                         "the value {} has bits set where the mask {} has none",
                         shown(width, &self.value[at..]),
                         shown(width, &self.mask[at..])
-                    )));
+                    );
                 }
             }
             // p4c writes an optional field as ternary into BMv2 JSON; P4Info knows it as optional.
@@ -145,20 +142,20 @@ impl Key {
                 push_number(width, high, &mut self.ranges)?;
                 let (low, high) = self.ranges[from..].split_at(limbs_for(width));
                 if low.iter().rev().gt(high.iter().rev()) {
-                    return Err(ControlError::invalid(format!(
+                    refuse!(
                         "the low bound {} is above the high bound {}",
                         shown(width, low),
                         shown(width, high)
-                    )));
+                    );
                 }
                 self.push_masked(width);
             }
             (kind, given) => {
-                return Err(ControlError::invalid(format!(
+                refuse!(
                     "it is matched as {}, not as {}",
                     kind.name(),
                     given.kind().name()
-                )))
+                )
             }
         }
         Ok(())
@@ -304,37 +301,25 @@ pub fn check_call(
     allowed: &[ActionId],
     actions: &[ActionSchema],
     call: &ActionCall,
-    place: impl Display,
-) -> Result<ActionWord, ControlError> {
-    let invalid = |text: String| Err(ControlError::invalid(text).at(&place));
+) -> ControlResult<ActionWord> {
     let Some(action) = actions.get(call.action.index()) else {
-        return invalid(format!("there is no action with id {}", call.action.0));
+        refuse!("there is no action with id {}", call.action.0);
     };
+    let (name, limbs, given) = (&action.name, action.arg_limbs(), call.args.len());
     if !allowed.contains(&call.action) {
         let names = allowed.iter().map(|a| actions[a.index()].name.as_str());
-        return invalid(format!(
-            "action {} is not one of its actions: {}",
-            action.name,
-            names.collect::<Vec<_>>().join(", ")
-        ));
+        let names = names.collect::<Vec<_>>().join(", ");
+        refuse!("action {name} is not one of its actions: {names}");
     }
-    let limbs = action.arg_limbs();
-    if call.args.len() != limbs {
-        return invalid(format!(
-            "action {} takes {limbs} limbs of arguments, {} were given",
-            action.name,
-            call.args.len()
-        ));
+    if given != limbs {
+        refuse!("action {name} takes {limbs} limbs of arguments, {given} were given");
     }
     let mut end = 0;
-    for param in &action.params {
-        end += limbs_for(param.width);
-        let unused = !low_mask((param.width + 63) % 64 + 1);
-        if param.width > 0 && call.args[end - 1] & unused != 0 {
-            return invalid(format!(
-                "action {}: parameter {} is {} bits wide, the argument wider",
-                action.name, param.name, param.width
-            ));
+    for ParamSchema { name: param, width } in &action.params {
+        end += limbs_for(*width);
+        let unused = !low_mask((width + 63) % 64 + 1);
+        if *width > 0 && call.args[end - 1] & unused != 0 {
+            refuse!("action {name}: parameter {param} is {width} bits wide, the argument wider");
         }
     }
     Ok(ActionWord::action(call.action))

@@ -5,8 +5,7 @@ use super::key::{self, check_call, ActionWord, AsKey, Callee, Key};
 use super::records::EntryIndex;
 use super::{Index, Profile, Table, LARGE};
 use crate::bits::{ActionCall, Entry, EntryAction, EntryStats, MeterConfig, Nanos};
-use crate::control::ControlResult;
-use crate::error::{ControlError, ErrorKind};
+use crate::error::{At, ControlError, ControlResult, ErrorKind};
 use crate::externs::meter::check_config;
 use crate::schema::TableSchema;
 
@@ -146,7 +145,7 @@ impl Table {
             (None, Some(call)) => (Some(call), std::slice::from_ref(&call.action)),
         };
         let place = format_args!("table {}: default action", schema.name);
-        let checked = call.map(|call| check_call(own, &self.program.actions, call, place));
+        let checked = call.map(|call| check_call(own, &self.program.actions, call).at(place));
         let args = call.map_or_else(Vec::new, |call| call.args.clone());
         (self.default.action, self.default.args) = (checked.transpose()?, args);
         Ok(())
@@ -203,10 +202,7 @@ impl Table {
         self.check_metered()?;
         let at = self.require(key)?;
         if let Some(config) = config {
-            check_config(config).map_err(|text| {
-                let text = format!("direct meter: {text}");
-                self.error(ErrorKind::InvalidArgument, text)
-            })?;
+            check_config(config).at(format_args!("table {}: direct meter", self.schema().name))?;
         }
         if let Some(meters) = &mut self.meters {
             meters.set(u64::from(at), config);

@@ -32,9 +32,10 @@ use records::{Ageing, EntryIndex, Records};
 use tuples::{Prune, TupleSpace};
 
 use crate::bits::{limbs_for, Entry, EntryAction, Nanos};
-use crate::error::ControlError;
+use crate::error::{At, ControlResult};
 use crate::externs::{Meter, Meters};
 use crate::schema::{ActionId, ActionSchema, MatchKind, Schema, TableId, TableSchema};
+use crate::{refusal, refuse};
 
 pub(crate) use hash_index::{packing, Place};
 pub(crate) use key::{check_call, push_prefix, show as show_key, ActionWord};
@@ -88,7 +89,7 @@ impl Table {
     pub(crate) const IS_LARGE: usize = offset_of!(Table, is_large);
 
     /// An empty table of this program, with the program's own entries and default action in it.
-    pub fn new(program: &Arc<Schema>, id: TableId) -> Result<Table, ControlError> {
+    pub fn new(program: &Arc<Schema>, id: TableId) -> ControlResult<Table> {
         let (schema, actions) = (&program.tables[id.index()], &program.actions);
         let has = |kind| schema.keys.iter().any(|k| k.kind == kind);
         let index = if schema.keys.is_empty() {
@@ -98,8 +99,10 @@ impl Table {
         } else if has(MatchKind::Lpm) {
             let prefixes = schema.keys.iter().filter(|k| k.kind == MatchKind::Lpm);
             if prefixes.count() > 1 {
-                let text = "more than one lpm field; at most one is allowed";
-                return Err(ControlError::invalid(text).at(format_args!("table {}", schema.name)));
+                refuse!(
+                    "table {}: more than one lpm field; at most one is allowed",
+                    schema.name
+                );
             }
             Index::Lpm(Lengths::new(&schema.keys))
         } else {
@@ -126,8 +129,8 @@ impl Table {
         };
         table.set_default(None)?;
         for entry in schema.const_entries.iter().flatten() {
-            let (entry, word, args) = own_entry(schema, actions, entry)?;
-            table.insert(&entry, word, args, 0)?;
+            let (word, args) = own_entry(schema, actions, entry)?;
+            table.insert(entry, word, args, 0)?;
         }
         table.immutable = schema.const_entries.is_some();
         Ok(table)
@@ -138,13 +141,12 @@ impl Table {
         schema: &TableSchema,
         actions: &[ActionSchema],
         entry: &Entry,
-    ) -> Result<Key, ControlError> {
+    ) -> ControlResult<Key> {
         if schema.keys.is_empty() {
-            let text = format!("table {}: it has no key, so no entries", schema.name);
-            return Err(ControlError::invalid(text));
+            refuse!("table {}: it has no key, so no entries", schema.name);
         }
-        let (entry, ..) = own_entry(schema, actions, entry)?;
-        Ok(entry.key)
+        own_entry(schema, actions, entry)?;
+        Ok(entry.key.as_key(schema)?.into_owned())
     }
 
     /// Memory that a full table takes.
@@ -211,30 +213,20 @@ fn layout(schema: &TableSchema, actions: &[ActionSchema], key_limbs: usize) -> r
     )
 }
 
-/// One of the program's own entries as `Table::insert` takes it.
+/// The call of one of the program's own entries as `Table::insert` takes it.
 fn own_entry<'a>(
     schema: &TableSchema,
     actions: &[ActionSchema],
     entry: &'a Entry,
-) -> Result<(Entry<Key>, ActionWord, &'a [u64]), ControlError> {
+) -> ControlResult<(ActionWord, &'a [u64])> {
     let place = format_args!("table {}", schema.name);
-    let (word, args) = match &entry.action {
+    match &entry.action {
         EntryAction::Direct(call) if schema.profile.is_none() => {
-            let word = check_call(&schema.actions, actions, call, place)?;
-            (word, &call.args[..])
+            let word = check_call(&schema.actions, actions, call).at(place)?;
+            Ok((word, &call.args))
         }
-        _ => {
-            let text = "its own entries call an action themselves";
-            return Err(ControlError::invalid(text).at(place));
-        }
-    };
-    let entry = Entry {
-        key: entry.key.as_key(schema)?.into_owned(),
-        action: entry.action.clone(),
-        idle_timeout: entry.idle_timeout,
-        cookie: entry.cookie,
-    };
-    Ok((entry, word, args))
+        _ => Err(refusal!("its own entries call an action themselves").at(place)),
+    }
 }
 
 /// What a packet does after a lookup.

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use super::key::{check_call, ActionWord, Callee};
 use crate::bits::ActionCall;
-use crate::control::{ControlResult, GroupMember};
-use crate::error::{ControlError, ErrorKind};
+use crate::control::GroupMember;
+use crate::error::{At, ControlResult};
 use crate::schema::{ActionId, ProfileId, ProfileSchema, Schema};
+use crate::{refusal, refuse};
 
 /// Members of a profile that has no size of its own.
 const MEMBERS_MAX: usize = 1 << 20;
@@ -57,12 +58,13 @@ impl<T> Places<T> {
     fn check_new(&self, id: u32, most: usize) -> ControlResult {
         let ([name, _], len) = (self.names, self.by_id.len());
         if self.by_id.contains_key(&id) {
-            let text = format!("{name} {id} exists");
-            return Err(ControlError::new(ErrorKind::AlreadyExists, text));
+            refuse!(AlreadyExists, "{name} {id} exists");
         }
         if len >= most {
-            let text = format!("it is full: {len} {name}s of at most {most}");
-            return Err(ControlError::new(ErrorKind::ResourceExhausted, text));
+            refuse!(
+                ResourceExhausted,
+                "it is full: {len} {name}s of at most {most}"
+            );
         }
         Ok(())
     }
@@ -85,8 +87,10 @@ impl<T> Places<T> {
         let [name, users] = self.names;
         let item = &mut self.at[place as usize];
         if let Some(Item { users: n @ 1.., .. }) = item {
-            let text = format!("{name} {id} is in use by {n} {users}; delete these first");
-            return Err(ControlError::new(ErrorKind::FailedPrecondition, text));
+            refuse!(
+                FailedPrecondition,
+                "{name} {id} is in use by {n} {users}; delete these first"
+            );
         }
         let item = item.take().expect("an id has an item");
         self.by_id.remove(&id);
@@ -102,10 +106,7 @@ impl<T> Places<T> {
     }
 
     fn place(&self, id: u32) -> ControlResult<u32> {
-        let no_such = || {
-            let text = format!("there is no {} {id}", self.names[0]);
-            ControlError::new(ErrorKind::NotFound, text)
-        };
+        let no_such = || refusal!(NotFound, "there is no {} {id}", self.names[0]);
         self.by_id.get(&id).copied().ok_or_else(no_such)
     }
 
@@ -242,8 +243,8 @@ impl Profile {
         max_size: u32,
     ) -> ControlResult {
         if !self.schema().selector {
-            let text = format!("group {id}: it has no selector, so it has no groups");
-            return self.placed(Err(ControlError::invalid(text)));
+            let text = "it has no selector, so it has no groups";
+            return self.placed(Err(refusal!("group {id}: {text}")));
         }
         self.placed(self.groups.check_new(id, GROUPS_MAX))?;
         let shares = self.check_shares(id, members, max_size)?;
@@ -331,16 +332,14 @@ impl Profile {
             for &GroupMember { member, weight } in members {
                 let place = self.members.place(member)?;
                 if weight == 0 {
-                    let text = format!("member {member} has weight 0; a weight is at least 1");
-                    return Err(ControlError::invalid(text));
+                    refuse!("member {member} has weight 0; a weight is at least 1");
                 }
                 weights.push((place, weight));
             }
             weights.sort_unstable();
             if let Some(pair) = weights.windows(2).find(|pair| pair[0].0 == pair[1].0) {
                 let twice = self.members.get(pair[0].0).map_or(0, |m| m.id);
-                let text = format!("member {twice} is listed twice");
-                return Err(ControlError::invalid(text));
+                refuse!("member {twice} is listed twice");
             }
             let mut sum = 0u64;
             let share = |(place, weight)| {
@@ -349,13 +348,15 @@ impl Profile {
             };
             let shares = weights.into_iter().map(share).collect();
             if max_size > 0 && sum > u64::from(max_size) {
-                let text = format!("the weights sum up to {sum}; its maximal size is {max_size}");
-                return Err(ControlError::new(ErrorKind::ResourceExhausted, text));
+                refuse!(
+                    ResourceExhausted,
+                    "the weights sum up to {sum}; its maximal size is {max_size}"
+                );
             }
             Ok(shares)
         };
         let shares: ControlResult<_> = shares();
-        self.placed(shares.map_err(|error| error.at(format_args!("group {id}"))))
+        self.placed(shares.at(format_args!("group {id}")))
     }
 
     /// What a member calls.
@@ -371,12 +372,12 @@ impl Profile {
         let args = call.args.clone();
         let call = ActionCall { action, args };
         let place = format_args!("action profile {}: member {id}", schema.name);
-        check_call(&schema.actions, actions, &call, place)?;
+        check_call(&schema.actions, actions, &call).at(place)?;
         Ok(call)
     }
 
     /// A result whose error names this profile.
     fn placed<T>(&self, result: ControlResult<T>) -> ControlResult<T> {
-        result.map_err(|error| error.at(format_args!("action profile {}", self.schema().name)))
+        result.at(format_args!("action profile {}", self.schema().name))
     }
 }

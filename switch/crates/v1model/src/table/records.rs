@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 
 use super::key::ActionWord;
 use crate::bits::Nanos;
-use crate::memory::ask_for_huge_pages;
+use crate::externs::cells::ask_for_huge_pages;
 
 /// No record.
 pub const NONE: u32 = u32::MAX;

@@ -8,9 +8,8 @@ mod scale;
 
 use super::records::EntryIndex;
 use super::*;
-use crate::bits::Bits;
-use crate::bits::{ActionCall, Entry, EntryKey, KeyMatch};
-use crate::error::ErrorKind;
+use crate::bits::{ActionCall, Bits, Entry, EntryKey, KeyMatch};
+use crate::error::{ControlError, ErrorKind};
 use crate::schema::{ActionId, DirectMeterSchema, KeySchema, MeterUnit, ParamSchema, TableId};
 
 /// Two actions: `set(bit<32> value)` and `drop()`.
@@ -115,12 +114,8 @@ impl Fixture {
     }
 
     pub fn word(&self, call: &ActionCall) -> Result<ActionWord, ControlError> {
-        check_call(
-            &self.table.schema().actions,
-            &actions(),
-            call,
-            "table MyIngress.t",
-        )
+        let own = &self.table.schema().actions;
+        check_call(own, &actions(), call).at("table MyIngress.t")
     }
 
     pub fn is_empty(&self) -> bool {
