@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from multiprocessing import get_context
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from fairlane_lab.cli.running import stoppable
@@ -206,7 +207,7 @@ def test_a_dynamic_proxy_is_a_middle_host() -> None:
 
 def test_a_program_whose_library_is_missing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = subprocess.CompletedProcess([], 0, "\tlibgone.so.1 => not found\n\tlibc.so.6 => /lib/libc.so.6 (0x00007f)\n")
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: said)
+    monkeypatch.setattr(subprocess, "run", Mock(return_value=said))
     with pytest.raises(RunError, match=r"/bin/proxy needs libgone\.so\.1, which is not there"):
         Machine(tmp_path).add_libraries(["/bin/proxy"])
 
