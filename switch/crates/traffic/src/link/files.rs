@@ -13,8 +13,9 @@ const FILE_BYTES_MAX: u64 = 12 * OPPORTUNITIES_MAX as u64;
 /// What a file was when it was read: modified when, and how long.
 type Version = (Option<SystemTime>, u64);
 
-/// By path and columns. Only the configuration and the control socket come here, never a frame.
-static READ: Mutex<BTreeMap<(String, usize), (Version, Arc<[f64]>)>> = Mutex::new(BTreeMap::new());
+/// What was read by path and columns. Only the configuration and the control socket come here, never a frame.
+type Known = BTreeMap<(String, usize), (Version, Arc<[f64]>)>;
+static READ: Mutex<Known> = Mutex::new(BTreeMap::new());
 
 /// The first so many columns of a file, line by line: as they were read before, unless the file has changed since, so that
 /// reading it again keeps no frame waiting. Columns are apart by blanks, commas or semicolons; lines that begin with `#`
