@@ -38,7 +38,7 @@ class Port:
         self.delay_us = 0
         "Of the packet that left last."
         self.empty_since_us = 0
-        self.arriving = (0, 0)
+        self.arriving: tuple[int, int] = (0, 0)
         "The flow and the length of the packet that comes."
 
     def run_until(self, now_ns: int) -> None:

@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from fairlane import AqmProgram, Column, Packets, Param, PortState, Reason, Settings
 from pydantic import Field
 
-from fairlane_controller.programs.red.program import PACKETS, SLOPE, SLOPE_MAX, decay_of
+PACKETS = 2**16
+"""Unit of thresholds and of the average."""
+SLOPE = 2**24
+UINT32 = 2**32 - 1
+TYPICAL_BYTES = 1000
+"""Of a packet: the time that it takes is the unit of time without packets, as in `red`."""
 
 
 class Fred(AqmProgram):
@@ -53,8 +59,8 @@ class Fred(AqmProgram):
     def arguments(self, port: PortState, settings: Any) -> Mapping[str, int]:
         """The slope of the probability, and the decay of the average while nothing waits."""
         slope = round(settings.max_p / (settings.max_th - settings.min_th) * SLOPE)
-        decay = decay_of(port.rate_bps, settings.weight)
-        return {**super().arguments(port, settings), "slope": min(slope, SLOPE_MAX), "decay": decay}
+        decay = round(2**32 * math.log2(math.e) * port.rate_bps / (2**settings.weight * 8e6 * TYPICAL_BYTES))
+        return {**super().arguments(port, settings), "slope": min(slope, UINT32), "decay": min(decay, UINT32)}
 
     def settings_from(self, arguments: Mapping[str, int]) -> Any:
         """The inverse of `arguments`."""
