@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RED as Floyd and Jacobson 1993 write it (Figure 2), with gentle (Floyd 2000): the average, and each packet's chance."""
+"""RED as Floyd and Jacobson 1993 write it (Figure 2), with gentle (Floyd 2000): the average, and each packet's chance; and FRED."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 
 
 @dataclass
@@ -19,12 +20,16 @@ class Red:
     avg: float = 0.0
     count: int = -1
 
-    def arrival(self, q: int, idle_us: float) -> float:
-        """A packet meets q waiting packets, or none since idle_us: its chance p_a to be marked or dropped. `chosen` says what became of it."""
+    def average(self, q: int, idle_us: float) -> None:
+        """A packet meets q waiting packets, or none since idle_us."""
         if q:
             self.avg += self.w_q * (q - self.avg)
         else:
             self.avg *= (1 - self.w_q) ** (idle_us / self.s)
+
+    def arrival(self, q: int, idle_us: float) -> float:
+        """As `average`; its chance p_a to be marked or dropped. `record_choice` hears what became of it."""
+        self.average(q, idle_us)
         if self.avg < self.min_th:
             self.count = -1
             return 0.0
@@ -34,6 +39,10 @@ class Red:
             p_b = self.max_p + (1 - self.max_p) * (self.avg - self.max_th) / self.max_th
         else:
             p_b = 1.0
+        return self.chance(p_b)
+
+    def chance(self, p_b: float) -> float:
+        """A packet above min_th: p_a."""
         if p_b >= 1:
             return 1.0
         self.count += 1
@@ -46,3 +55,32 @@ class Red:
     def record_choice(self, forced: bool) -> None:
         """Record that the packet was marked or dropped."""
         self.count = -1 if forced else 0
+
+
+@dataclass
+class Fred(Red):
+    """FRED (Lin and Morris, SIGCOMM 1997) with its support of many flows."""
+
+    min_th: float = 25
+    max_th: float = 50
+    max_p: float = 0.02
+    min_q: int = 4
+    strikes: Counter[int] = field(default_factory=Counter[int])
+
+    def decide(self, flow: int, waiting: Counter[int]) -> float:
+        """A packet of a flow comes after `average`: its chance to be dropped, with what waits of each flow."""
+        own = waiting[flow]
+        if not own:
+            self.strikes[flow] = 0
+        fair = max(1.0, self.avg / max(1, len(+waiting)))
+        long = self.avg >= self.max_th
+        if own >= self.min_th or (long and own > 2 * fair) or (own >= fair and self.strikes[flow] > 1):
+            self.strikes[flow] += 1
+            return 1.0
+        if long:
+            return float(own >= 2)
+        if self.avg < self.min_th:
+            self.count = -1
+        elif own >= max(self.min_q, fair):
+            return self.chance(self.max_p * (self.avg - self.min_th) / (self.max_th - self.min_th))
+        return 0.0

@@ -99,7 +99,7 @@ def test_a_setting_of_a_topology_that_is_none_is_refused_with_its_port(folder: P
 def test_what_is_no_program_says_so(tmp_path: Path) -> None:
     with pytest.raises(
         FairlaneError,
-        match="unknown program 'gthresh'; did you mean 'qthresh'\\?; valid: afd, afq, aifo, cebinae, codel, dualpi2, ena, fq_codel, gfr, packs, pie, qthresh, red, sp_pifo",
+        match="unknown program 'gthresh'; did you mean 'qthresh'\\?; valid: afd, afq, aifo, cebinae, codel, dualpi2, ena, fq_codel, fred, gfr, packs, pie, qthresh, red, sp_pifo",
     ):
         load_program("gthresh")
     with pytest.raises(FairlaneError, match=r"is no program's folder: it has no program\.py"):
@@ -124,6 +124,7 @@ def test_programs_are_told_from_each_other_by_their_tables() -> None:
         "dualpi2",
         "ena",
         "fq_codel",
+        "fred",
         "gfr",
         "packs",
         "pie",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CoDel, FQ-CoDel, PIE, DualPI2, RED, Cebinae, AFQ and AFD as programs: settings to entries and back, columns that the core computes, changes of a running port."""
+"""CoDel, FQ-CoDel, PIE, DualPI2, RED, Cebinae, AFQ, AFD and FRED as programs: settings to entries and back, columns that the core computes, changes of a running port."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ SETTINGS = {
     "cebinae": {"round": "67.109ms", "period_rounds": 20, "tax": 0.05, "saturation_margin": 0.0, "flow_margin": 0.1},
     "afq": {"bytes_per_round": 4096, "calendar_queues": 32},
     "afd": {"queue_target": 30_000, "sample": 1, "update": "12ms", "alpha": 0.5, "beta": 0.75},
+    "fred": {"min_th": 10, "max_th": 30, "max_p": 0.1, "min_q": 2, "weight": 8},
 }
 PORT = PortState(port=3, rate_bps=2e6, mtu=1000, queues=16)
 

@@ -45,7 +45,7 @@ def test_shares_are_of_what_came_between_two_readings() -> None:
 
 def shares(control: str, experiment: str = "ranks-udp") -> dict[str, float | None]:
     """Uniform ranks at 110 % of the line, 20 s of which 5 s do not count: 9,400 packets."""
-    values = {"control": [control], **({"ranks": ["uniform"]} if experiment == "ranks-udp" else {})}
+    values = {"control": [control], **({"ranks": ["uniform"]} if experiment != "ranks-tcp" else {})}
     (one,) = expand(exact(experiment), Selection(values=values, repeats=1))
     return dict(run(replace(one, duration_s=20.0)).values)
 
@@ -68,7 +68,7 @@ def test_sp_pifo_orders() -> None:
 
 
 def test_packs_orders_and_drops_the_largest_ranks() -> None:
-    found = shares("PACKS")
+    found = shares("PACKS", "ranks-packs")
     assert found["inversion_share"] == pytest.approx(0.12, abs=0.03)
     assert found["refused_share"] == pytest.approx(0.1 / 1.1, abs=0.002)
     assert found["wrong_drops"] < 0.35  # type: ignore[operator]
