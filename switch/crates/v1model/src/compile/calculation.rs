@@ -47,7 +47,7 @@ pub(crate) fn inputs(layout: &Layout, json: &Json) -> Load<(Vec<Input>, bool)> {
                 });
             }
             "header" => {
-                let header = &layout.headers[layout.header(&item.get("value")?)?];
+                let header = &layout.headers[layout.named("header", &item.get("value")?)?];
                 let bits = u32::from(layout.types[header.ty].slots) * 64;
                 item.charge(input_bytes(bits), || "an input of a hash".into())?;
                 let (base, valid) = (header.base, header.valid);

@@ -127,20 +127,22 @@ impl ExprReader<'_> {
                     }
                 }
             }
-            "header" => Value::Header(HeaderRef::Fixed(self.layout.header(&value)?)),
-            "header_stack" | "header_union_stack" => Value::Stack(self.layout.stack(&value)?),
+            "header" => Value::Header(HeaderRef::Fixed(self.layout.named("header", &value)?)),
+            "header_stack" | "header_union_stack" => {
+                Value::Stack(self.layout.named("header stack", &value)?)
+            }
             "header_union" => {
-                let members = &self.layout.unions[self.layout.union(&value)?].headers;
+                let members = &self.layout.unions[self.layout.named("header union", &value)?];
                 Value::Union(members.iter().map(|&h| HeaderRef::Fixed(h)).collect())
             }
             "stack_field" => {
                 let [stack, field] = value.tuple()?;
-                let stack_index = self.layout.stack(&stack)?;
+                let stack_index = self.layout.named("header stack", &stack)?;
                 Value::Data(self.last_field(stack_index, 0, &field)?)
             }
             "union_stack_field" => {
                 let [stack, member, field] = value.tuple()?;
-                let stack_index = self.layout.stack(&stack)?;
+                let stack_index = self.layout.named("header stack", &stack)?;
                 let member_index = self.union_member(stack_index, &member)?;
                 Value::Data(self.last_field(stack_index, member_index, &field)?)
             }

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use super::names::{find, find_id};
+use super::names::{find, find_id, no_such};
 use crate::bits::limbs_for;
 use crate::json::{fail, Json, Load, Unique};
 use crate::pipeline::Std;
@@ -117,11 +117,6 @@ pub(crate) struct Member {
     pub siblings: Vec<i32>,
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct Union {
-    pub headers: Vec<usize>,
-}
-
 /// A field of a header instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
@@ -139,10 +134,10 @@ pub(crate) struct Layout {
     pub types: Vec<HeaderType>,
     pub headers: Vec<Header>,
     pub stacks: Vec<Stack>,
-    pub unions: Vec<Union>,
-    header_names: HashMap<String, usize>,
-    stack_names: HashMap<String, usize>,
-    union_names: HashMap<String, usize>,
+    /// The headers of each union.
+    pub unions: Vec<Vec<usize>>,
+    /// Places of headers, stacks and unions, by their kind and name.
+    names: HashMap<(&'static str, String), usize>,
     aliases: HashMap<String, (String, String)>,
     /// First slot that no block uses.
     pub end: u32,
@@ -151,16 +146,6 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// A layout without headers whose first `end` slots are taken.
-    #[cfg(test)]
-    pub fn blank(end: u32) -> Layout {
-        Layout {
-            end,
-            headers_start: end,
-            ..Layout::default()
-        }
-    }
-
     /// Reads `header_types`, `headers`, `header_stacks`, `header_unions`, `header_union_stacks`, `field_aliases`.
     pub fn from_json(root: &Json) -> Load<Layout> {
         let mut layout = Layout {
@@ -187,7 +172,7 @@ impl Layout {
             let name = unique.add_name_of(json)?.to_string();
             let index = layout.headers.len();
             ids.insert(unique_ids.numbered(json)?, index);
-            layout.header_names.insert(name.clone(), index);
+            layout.names.insert(("header", name.clone()), index);
             let metadata = json.bool_or("metadata", false)?;
             layout.headers.push(Header {
                 name,
@@ -215,12 +200,9 @@ impl Layout {
         for json in root.list("field_aliases")? {
             let [from, to] = json.tuple()?;
             let [header, field] = to.tuple()?;
-            let (from, to) = (
-                from.str()?.to_string(),
-                (header.str()?.to_string(), field.str()?.to_string()),
-            );
+            let to = (header.str()?.to_string(), field.str()?.to_string());
             // p4c repeats them for every copy of `standard_metadata`.
-            let known = layout.aliases.insert(from, to.clone());
+            let known = layout.aliases.insert(from.str()?.to_string(), to.clone());
             if known.is_some_and(|known| known != to) {
                 fail!(json, "an alias of this name leads to another field");
             }
@@ -296,7 +278,7 @@ impl Layout {
                 format!("header union `{name}` of {} members", headers.len())
             })?;
             union_ids.insert(unique_ids.numbered(&json)?, self.unions.len());
-            self.union_names.insert(name, self.unions.len());
+            self.names.insert(("header union", name), self.unions.len());
             let bases: Vec<i32> = headers
                 .iter()
                 .map(|&h| i32::from(self.headers[h].base))
@@ -304,14 +286,14 @@ impl Layout {
             for (i, &header) in headers.iter().enumerate() {
                 self.headers[header].siblings = siblings(&bases, i);
             }
-            self.unions.push(Union { headers });
+            self.unions.push(headers);
         }
         for json in root.list("header_union_stacks")? {
             stacks.add_name_of(&json)?;
             let mut elements = Vec::new();
             for id in json.list("header_union_ids")? {
                 let union = find_id(&union_ids, &id, "header union")?;
-                elements.push(self.unions[union].headers.clone());
+                elements.push(self.unions[union].clone());
             }
             let names = member_names.get(json.str_at("union_type")?);
             self.add_stack(&json, &elements, names.map_or(&[], Vec::as_slice), true)?;
@@ -384,7 +366,8 @@ impl Layout {
         }
         let next = self.allocate(json, 1)?;
         let name = json.str_at("name")?.to_string();
-        self.stack_names.insert(name.clone(), self.stacks.len());
+        self.names
+            .insert(("header stack", name.clone()), self.stacks.len());
         self.stacks.push(Stack {
             name,
             members,
@@ -397,25 +380,16 @@ impl Layout {
         Ok(())
     }
 
-    /// The header named by the string `json`.
-    pub fn header(&self, json: &Json) -> Load<usize> {
-        find(&self.header_names, json, "header")
-    }
-
-    /// The header stack (or stack of unions) named by the string `json`.
-    pub fn stack(&self, json: &Json) -> Load<usize> {
-        find(&self.stack_names, json, "header stack")
-    }
-
-    /// The header union named by the string `json`.
-    pub fn union(&self, json: &Json) -> Load<usize> {
-        find(&self.union_names, json, "header union")
+    /// The place of what the JSON names: a header, header stack or header union.
+    pub fn named(&self, what: &'static str, json: &Json) -> Load<usize> {
+        let found = self.names.get(&(what, json.str()?.to_owned()));
+        found.copied().ok_or_else(|| no_such(what, json))
     }
 
     /// The field that a `[header, field]` pair names; `$valid$` is a field of width 1.
     pub fn field(&self, json: &Json) -> Load<Field> {
         let [header, field] = json.tuple()?;
-        let index = self.header(&header)?;
+        let index = self.named("header", &header)?;
         let name = field.str()?;
         match self.field_of(index, name) {
             Some(found) => Ok(found),
@@ -493,11 +467,12 @@ impl Layout {
     /// A field by its dotted name, aliases first; None when there is none, or it is the compiler's own.
     pub fn field_named(&self, name: &str) -> Option<Field> {
         if let Some((header, field)) = self.aliases.get(name) {
-            return self.field_of(*self.header_names.get(header)?, field);
+            return self.field_of(*self.names.get(&("header", header.clone()))?, field);
         }
         // Header names hold dots of their own (`hdr.ipv4` never, `scalars` with fields `userMetadata.x` always).
         name.match_indices('.').find_map(|(dot, _)| {
-            let (header, field) = (*self.header_names.get(&name[..dot])?, &name[dot + 1..]);
+            let header = *self.names.get(&("header", name[..dot].to_owned()))?;
+            let field = &name[dot + 1..];
             if self.is_local(header, field) {
                 return None;
             }

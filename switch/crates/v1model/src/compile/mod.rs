@@ -317,7 +317,7 @@ fn deparser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<()> {
     let json = root.get("deparsers")?.item(0)?;
     let mut bytes = 0;
     for header_json in json.get("order")?.items()? {
-        let index = reader.layout.header(&header_json)?;
+        let index = reader.layout.named("header", &header_json)?;
         let header = &reader.layout.headers[index];
         if header.metadata {
             fail!(header_json, "`{}` is metadata, not a header", header.name);

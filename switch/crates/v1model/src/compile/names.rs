@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::emit::index16;
 use super::layout::{Field, Layout};
+use crate::error::LoadError;
 use crate::externs::{Counters, Meters, Registers};
 use crate::json::{fail, At, Json, Load, Unique};
 use crate::schema::*;
@@ -55,10 +56,15 @@ pub(crate) struct Names {
 
 /// What `json` names.
 pub(super) fn find<T: Copy>(map: &HashMap<String, T>, json: &Json, what: &str) -> Load<T> {
-    let name = json.str()?;
-    map.get(name)
-        .copied()
-        .ok_or_else(|| json.error(format!("there is no {what} `{name}`")))
+    let found = map.get(json.str()?).copied();
+    found.ok_or_else(|| no_such(what, json))
+}
+
+pub(super) fn no_such(what: &str, json: &Json) -> LoadError {
+    json.error(format!(
+        "there is no {what} `{}`",
+        json.str().unwrap_or_default()
+    ))
 }
 
 /// What has the id `json`.

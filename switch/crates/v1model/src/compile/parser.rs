@@ -147,7 +147,7 @@ impl Parser<'_> {
         };
         match ty.str()? {
             "regular" => {
-                let index = layout.header(&value)?;
+                let index = layout.named("header", &value)?;
                 check_varbit(layout.headers[index].ty)?;
                 let header = e
                     .element(&super::expr::HeaderRef::Fixed(index))
@@ -156,10 +156,10 @@ impl Parser<'_> {
             }
             kind @ ("stack" | "union_stack") => {
                 let (stack, member) = if kind == "stack" {
-                    (layout.stack(&value)?, 0)
+                    (layout.named("header stack", &value)?, 0)
                 } else {
                     let [stack, member] = value.tuple()?;
-                    let index = layout.stack(&stack)?;
+                    let index = layout.named("header stack", &stack)?;
                     (index, self.reader.union_member(index, &member)?)
                 };
                 check_varbit(layout.stacks[stack].members[member].ty)?;

@@ -203,7 +203,7 @@ fn key(json: &Json, layout: &Layout, code: &mut TableCode) -> Load<Vec<KeySchema
         let field = if target.is_array() {
             layout.field(&target)?
         } else {
-            let header = layout.header(&target)?;
+            let header = layout.named("header", &target)?;
             layout
                 .field_of(header, "$valid$")
                 .expect("every header has one")

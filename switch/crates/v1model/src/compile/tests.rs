@@ -235,7 +235,8 @@ fn arb_expr() -> impl Strategy<Value = Expr> {
 fn compute(expr: &Expr, target: usize, start: &[Vec<u64>], engine: Engine) -> Vec<BigInt> {
     let fields = fields();
     let end: u32 = u32::from(FIRST) + WIDTHS.iter().map(|w| limbs_for(*w) as u32).sum::<u32>();
-    let layout = Layout::blank(end);
+    let mut layout = Layout::default();
+    (layout.end, layout.headers_start) = (end, end);
     let mut e = Emitter::new(&layout, 0).unwrap();
     let place = Place::Slot {
         slot: fields[target].slot,
@@ -310,7 +311,8 @@ proptest! {
 
 #[test]
 fn common_shapes_are_one_operation() {
-    let layout = Layout::blank(40);
+    let mut layout = Layout::default();
+    (layout.end, layout.headers_start) = (40, 40);
     let mut e = Emitter::new(&layout, 0).unwrap();
     let [a, b, ..] = fields()[..] else {
         unreachable!()
