@@ -368,7 +368,8 @@ def plain_configuration(scenario: Scenario) -> str:
 def _plain(value: Any) -> Any:
     """A setting as JSON takes it."""
     if isinstance(value, BaseModel):
-        return _used(list(value.model_dump(mode="json").items()))
+        gone = _GONE if isinstance(value, LinkChange) else {}
+        return _used([*gone.items(), *value.model_dump(mode="json").items()])
     if isinstance(value, Mapping):
         return dict(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     if is_dataclass(value) and not isinstance(value, type):
@@ -398,6 +399,8 @@ def connections_of(scenario: Scenario, vc: Vc) -> list[str]:
     return [name for flow in flows_of(scenario, vc) for name in names_of(flow)]
 
 
+_GONE: Mapping[str, Any] = {"trace": None}
+"""Fields of a change that archived runs had, at their defaults: a run that is the same has the same configuration."""
 _LATER: Mapping[str, Any] = {
     **{
         name: getattr(App, name)
