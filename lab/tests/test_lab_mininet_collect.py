@@ -39,8 +39,14 @@ class FakeBed:
     ports: dict[tuple[str, int], Any] = field(
         default_factory=lambda: {KEY: fl_topology.PortSpec(rate_bps=1_000_000, queue_packets=50)}
     )
-    network = SimpleNamespace(topology=None)
     part = find_part("qthresh")
+
+    @property
+    def network(self) -> SimpleNamespace:
+        ports: dict[str, dict[int, Any]] = {}
+        for (switch, port), spec in self.ports.items():
+            ports.setdefault(switch, {})[port] = spec
+        return SimpleNamespace(topology=SimpleNamespace(ports=ports))
 
 
 @dataclass
