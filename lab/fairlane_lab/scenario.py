@@ -368,7 +368,7 @@ def plain_configuration(scenario: Scenario) -> str:
 def _plain(value: Any) -> Any:
     """A setting as JSON takes it."""
     if isinstance(value, BaseModel):
-        gone = _GONE if isinstance(value, LinkChange) else {}
+        gone: Mapping[str, Any] = _GONE if isinstance(value, LinkChange) else {}
         return _used([*gone.items(), *value.model_dump(mode="json").items()])
     if isinstance(value, Mapping):
         return dict(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
