@@ -168,7 +168,7 @@ def test_the_lab_goes_on_without_a_broken_one(install: Install, text: str, known
         [sys.executable, "-c", ASK_THE_LAB], env=environment, capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stdout) == (0, f"{known} red\n"), done.stderr
-    assert len(done.stderr.splitlines()) == 13 - known
+    assert len(done.stderr.splitlines()) == 16 - known
 
 
 # ---- a file that names a folder ----------------------------------------------------------------------------------------
