@@ -55,6 +55,7 @@ struct Form {
     scale: Option<f64>,
 }
 
+const NO_VALUE: &str = "has no value; allowed: one or more";
 const KINDS: [&str; 6] = ["steps", "values", "uniform", "normal", "choice", "trace"];
 
 /// What a series is read for.
@@ -118,14 +119,91 @@ fn time(key: &str, s: Option<f64>) -> Result<Option<Nanos>, String> {
 }
 
 /// Of a table with so many columns, row by row.
-fn numbers(table: Table, columns: usize) -> Result<Arc<[f64]>, String> {
-    match (table, columns) {
+fn numbers(table: Option<Table>, columns: usize) -> Result<Arc<[f64]>, String> {
+    match (table.ok_or(NO_VALUE)?, columns) {
         (Table::File(path), _) if !path.is_empty() => files::numbers(&path, columns),
         (Table::Numbers(numbers), 1) => Ok(numbers.into()),
         (Table::Pairs(pairs), 2) => Ok(pairs.into_iter().flatten().collect()),
         (_, columns) => Err(format!(
             "is not {}; allowed: a file, or a list of them",
             ["numbers", "pairs of a time in s and a value"][usize::from(columns > 1)]
+        )),
+    }
+}
+
+/// Steps of pairs of a time in s and a value; with `each` of values, each for so long. `value` checks one.
+fn steps(
+    numbers: &[f64],
+    each: Option<Nanos>,
+    period: Nanos,
+    value: impl Fn(f64) -> Result<f64, String>,
+) -> Result<Shape, String> {
+    let columns = if each.is_some() { 1 } else { 2 };
+    let mut steps: Vec<(Nanos, f64)> = Vec::with_capacity(numbers.len() / columns);
+    for (number, row) in numbers.chunks(columns).enumerate() {
+        let s = each.map_or(row[0], |each| (number as u64 * each) as f64 / 1e9);
+        let at = libm::round(s * 1e9) as Nanos;
+        let wrong = |e: String| format!("number {}: {e}", number + 1);
+        if !(0.0..=1e9).contains(&s) || steps.last().is_some_and(|last| last.0 >= at) {
+            return Err(wrong(format!(
+                "{s} s is not later than the one before; allowed: 0 to 1e9, rising"
+            )));
+        }
+        steps.push((at, value(row[columns - 1]).map_err(wrong)?));
+    }
+    let last = steps.last().ok_or(NO_VALUE)?.0;
+    if period > 0 && last >= period {
+        let s = last as f64 / 1e9;
+        return Err(format!("repeat_s is not behind the last step ({s} s)"));
+    }
+    Ok(Shape::Steps(steps.into()))
+}
+
+/// What is drawn from a list, and its least and largest value and its mean. `value` checks one.
+fn drawn(
+    kind: &str,
+    mut list: Vec<f64>,
+    scale: f64,
+    of: Quantity,
+    value: impl Fn(f64) -> Result<f64, String>,
+) -> Result<(Shape, [f64; 3]), String> {
+    if list.is_empty() {
+        return Err(NO_VALUE.to_owned());
+    }
+    let sd = match kind {
+        "normal" => list.swap_remove(1) * scale * of.factor,
+        _ => 0.0,
+    };
+    if sd < 0.0 || kind == "uniform" && list[0] > list[1] {
+        return Err(
+            "is not in order; allowed: least and largest value, or mean and standard deviation"
+                .to_owned(),
+        );
+    }
+    let list = list.into_iter().map(value).collect::<Result<Vec<_>, _>>()?;
+    let mean = list.iter().sum::<f64>() / list.len() as f64;
+    let least = list.iter().fold(f64::MAX, |a, b| a.min(*b)) - NORMAL_SDS * sd;
+    let largest = list.iter().fold(f64::MIN, |a, b| a.max(*b)) + NORMAL_SDS * sd;
+    let [low, high] = [of.range.min, of.range.max].map(|bound| bound * of.factor);
+    Ok(match kind {
+        "uniform" => (Shape::Uniform, [least, largest, mean]),
+        "normal" => (Shape::Normal(sd), [least.max(low), largest.min(high), mean]),
+        _ => (Shape::Choice(list.into()), [least, largest, mean]),
+    })
+}
+
+/// How much of a period is over at the beginning.
+fn phase(given: Option<&Value>, is_drawn: bool, period: Nanos) -> Result<Phase, String> {
+    let period_s = period as f64 / 1e9;
+    match given.map(|phase| (phase.as_f64(), phase.as_str())) {
+        None if !is_drawn => Ok(Phase::At(0)),
+        None => Ok(Phase::Random),
+        Some((_, Some("random"))) if period > 0 => Ok(Phase::Random),
+        Some((Some(s), _)) if (0.0..period_s).contains(&s) => {
+            Ok(Phase::At(libm::round(s * 1e9) as Nanos))
+        }
+        _ => Err(format!(
+            "phase is not known; allowed: \"random\", or a time in s below {period_s}"
         )),
     }
 }
@@ -176,100 +254,39 @@ impl Series {
             return Err("every_s is missing".to_owned());
         }
         let [mut least, mut largest, mut mean] = [0.0; 3];
-        let shape = match (form.steps.or(form.values).or(form.trace), kind) {
-            (Some(table), "trace") => {
+        let mut is_drawn = false;
+        let shape = match kind {
+            "trace" => {
                 if !of.is_rate {
                     return Err("only a rate has a trace".to_owned());
                 }
                 let source = given["trace"].as_str().unwrap_or("times").to_owned();
-                let trace = Trace::new(source, &numbers(table, 1)?).map_err(|e| e.to_string())?;
+                let numbers = numbers(form.trace, 1)?;
+                let trace = Trace::new(source, &numbers).map_err(|e| e.to_string())?;
                 mean = trace.mean_rate_bps();
                 Shape::Trace(Arc::new(trace))
             }
-            (Some(table), _) => {
-                let columns = if kind == "steps" { 2 } else { 1 };
-                let numbers = numbers(table, columns)?;
-                let mut steps: Vec<(Nanos, f64)> = Vec::with_capacity(numbers.len());
-                for (number, row) in numbers.chunks(columns).enumerate() {
-                    let s = match row {
-                        [s, _] => *s,
-                        _ => (number as u64 * period) as f64 / 1e9,
-                    };
-                    let at = libm::round(s * 1e9) as Nanos;
-                    let wrong = |e: String| format!("number {}: {e}", number + 1);
-                    if !(0.0..=1e9).contains(&s) || steps.last().is_some_and(|last| last.0 >= at) {
-                        return Err(wrong(format!(
-                            "{s} s is not later than the one before; allowed: 0 to 1e9, rising"
-                        )));
-                    }
-                    steps.push((at, value(row[columns - 1]).map_err(wrong)?));
-                }
-                let last = steps.last().ok_or("has no value; allowed: one or more")?.0;
-                if kind == "values" {
-                    period *= steps.len() as u64;
-                }
-                if period > 0 && last >= period {
-                    return Err(format!(
-                        "repeat_s is not behind the last step ({} s)",
-                        last as f64 / 1e9
-                    ));
-                }
-                Shape::Steps(steps.into())
-            }
-            (None, _) => {
-                let given = form.uniform.or(form.normal).map(Vec::from);
-                let drawn = given.or(form.choice).filter(|list| !list.is_empty());
-                let mut drawn = drawn.ok_or("has no value; allowed: one or more")?;
-                let sd = if kind == "normal" {
-                    drawn.swap_remove(1) * scale * of.factor
-                } else {
-                    0.0
-                };
-                if sd < 0.0 || kind == "uniform" && drawn[0] > drawn[1] {
-                    return Err("is not in order; allowed: least and largest value, or mean and standard deviation".to_owned());
-                }
-                let drawn = drawn
-                    .into_iter()
-                    .map(value)
-                    .collect::<Result<Vec<f64>, _>>()?;
-                mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
-                let [low, high] = [of.range.min, of.range.max].map(|bound| bound * of.factor);
-                least = drawn.iter().fold(f64::MAX, |a, b| a.min(*b)) - NORMAL_SDS * sd;
-                largest = drawn.iter().fold(f64::MIN, |a, b| a.max(*b)) + NORMAL_SDS * sd;
-                match kind {
-                    "uniform" => Shape::Uniform,
-                    "normal" => {
-                        (least, largest) = (least.max(low), largest.min(high));
-                        Shape::Normal(sd)
-                    }
-                    _ => Shape::Choice(drawn.into()),
-                }
-            }
-        };
-        let is_drawn = KINDS[2..5].contains(&kind);
-        let phase = match form
-            .phase
-            .as_ref()
-            .map(|phase| (phase.as_f64(), phase.as_str()))
-        {
-            None if !is_drawn => Phase::At(0),
-            None => Phase::Random,
-            Some((_, Some("random"))) if period > 0 => Phase::Random,
-            Some((Some(s), _)) if (0.0..period as f64 / 1e9).contains(&s) => {
-                Phase::At(libm::round(s * 1e9) as Nanos)
+            "steps" => steps(&numbers(form.steps, 2)?, None, period, value)?,
+            "values" => {
+                let numbers = numbers(form.values, 1)?;
+                let each = period;
+                period *= numbers.len() as u64;
+                steps(&numbers, Some(each), period, value)?
             }
             _ => {
-                return Err(format!(
-                    "phase is not known; allowed: \"random\", or a time in s below {}",
-                    period as f64 / 1e9
-                ))
+                is_drawn = true;
+                let list = form.uniform.or(form.normal).map(Vec::from);
+                let list = list.or(form.choice).unwrap_or_default();
+                let (shape, found) = drawn(kind, list, scale, of, value)?;
+                [least, largest, mean] = found;
+                shape
             }
         };
         let mut series = Series {
+            phase: phase(form.phase.as_ref(), is_drawn, period)?,
             form: given,
             shape,
             period,
-            phase,
             glide: form.glide,
             least,
             largest,
