@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name, out_of_range, short, unknown_name
+from fairlane_controller.program.average import AVERAGE_PACKETS, AverageProgram, AverageSettings
 from fairlane_controller.program.contract import Config, Place, Plan, Program, Remembered, Wanted, port_state
 from fairlane_controller.program.control import (
     Session,
@@ -56,7 +57,10 @@ if TYPE_CHECKING:
     from fairlane.network import Network, connect
 
 __all__ = [
+    "AVERAGE_PACKETS",
     "AqmProgram",
+    "AverageProgram",
+    "AverageSettings",
     "Cells",
     "Column",
     "Config",
