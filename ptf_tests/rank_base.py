@@ -9,6 +9,7 @@ order of the oracle, and each counter of each rank is the oracle's.
 
 from __future__ import annotations
 
+import random
 import struct
 from collections import Counter
 from collections.abc import Iterable
@@ -84,6 +85,13 @@ class RankTest(LaneTest):
         self.set_rate(SLOW_RATE_BPS)
         self.assertEqual(got, expected)
         self.slow_port_is_idle()
+
+    def random_rounds(self, oracle: Queue, rounds: int, burst: int, seed: int) -> None:
+        """Rounds of random ranks, each in the oracle's order; what the oracle keeps goes on from one to the next."""
+        numbers = random.Random(seed)
+        for _ in range(rounds):
+            self.send_ranks([numbers.randrange(100) for _ in range(burst)], oracle)
+            self.check_order(oracle)
 
     def check_counters(self) -> None:
         """Arrivals, drops and inversions of each rank are the oracle's."""

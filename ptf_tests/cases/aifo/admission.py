@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import random
 from fractions import Fraction
 
 from base import SLOW_PORT
@@ -73,10 +72,7 @@ class RandomRanks(AifoTest):
     SEED = 1
 
     def runTest(self) -> None:
-        numbers = random.Random(self.SEED)
-        for _ in range(self.ROUNDS):
-            self.send_ranks([numbers.randrange(100) for _ in range(self.BURST)], self.oracle)
-            self.check_order(self.oracle)
+        self.random_rounds(self.oracle, self.ROUNDS, self.BURST, self.SEED)
         assert self.oracle.by_rank > self.BURST // 2
         self.check_reasons()
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import random
 from fractions import Fraction
 
 from base import SLOW_PORT
@@ -70,10 +69,7 @@ class RandomRanks(PacksTest):
     SEED = 1
 
     def runTest(self) -> None:
-        numbers = random.Random(self.SEED)
-        for _ in range(self.ROUNDS):
-            self.send_ranks([numbers.randrange(100) for _ in range(self.BURST)], self.oracle)
-            self.check_order(self.oracle)
+        self.random_rounds(self.oracle, self.ROUNDS, self.BURST, self.SEED)
         assert self.oracle.by_rank > self.BURST // 2
         assert self.inversions
         self.check_reasons()

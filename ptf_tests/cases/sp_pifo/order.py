@@ -92,10 +92,7 @@ class RandomRanks(SpPifoTest):
 
     def runTest(self) -> None:
         self.needs_strict_priority()
-        numbers = random.Random(self.SEED)
-        for _ in range(self.ROUNDS):
-            self.send_ranks([numbers.randrange(100) for _ in range(self.BURST)], self.oracle)
-            self.check_order(self.oracle)
+        self.random_rounds(self.oracle, self.ROUNDS, self.BURST, self.SEED)
         assert self.lost
         assert self.inversions
         self.check_counters()
