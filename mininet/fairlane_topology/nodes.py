@@ -21,7 +21,6 @@ from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.security import TlsFiles
 from fairlane_switch import bmv2
 from fairlane_switch.interfaces import disable_offloads, quiet
-from fairlane_switch.link_series import Series
 from fairlane_switch.process import Service, accepts, find_binary
 from fairlane_switch.switch import PortOptions, SwitchOptions
 from mininet.log import output, warn
@@ -262,8 +261,8 @@ class SimpleSwitchGrpc(P4Switch):
 
         Raises RuntimeError with the command line's own words.
         """
-        if any(isinstance(spec.rate_bps, Series) for spec in self.specs.values()):
-            raise RuntimeError(f"{self.name}: the rate of a port of BMv2 is no function of time")
+        for spec in self.specs.values():
+            bmv2.check_rate(self.name, spec.rate_bps)
         limited = {port: spec.rate_bps for port, spec in self.specs.items() if spec.rate_bps}
         rates = [bmv2.queue_rate(port, rate_bps, self.options.frame_bytes) for port, rate_bps in limited.items()]
         depths = [bmv2.queue_depth(port, spec.queue_packets) for port, spec in self.specs.items()]

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairlane_switch.link_series import Series
 from fairlane_switch.process import find_binary
 
 BINARY = "simple_switch_grpc"
@@ -52,6 +53,12 @@ def run_cli(thrift_port: int, *lines: str) -> None:
     done = subprocess.run(command, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=CLI_TIMEOUT_S)
     if done.returncode != 0 or "Error" in done.stdout:
         raise RuntimeError(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()[-300:]}")
+
+
+def check_rate(switch: str, rate_bps: float | None) -> None:
+    """Raises RuntimeError for a rate that BMv2 has not."""
+    if isinstance(rate_bps, Series):
+        raise RuntimeError(f"{switch}: the rate of a port of BMv2 is no function of time")
 
 
 def queue_rate(port: int, rate_bps: float, frame_bytes: int) -> str:

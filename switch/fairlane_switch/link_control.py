@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.run_state import LinkEnd, LinkState, RunState, remember_port
 
-from fairlane_switch.bmv2 import queue_rate, run_cli
+from fairlane_switch.bmv2 import check_rate, queue_rate, run_cli
 from fairlane_switch.link_presets import WAYS as WAYS
 from fairlane_switch.link_presets import Preset, Way
 from fairlane_switch.link_series import Series
@@ -193,9 +193,8 @@ class RunningPorts:
     def set_rate(self, end: LinkEnd, rate_bps: int) -> None:
         """Change it, in the run state too. On BMv2 it is in packets per second: right for one frame length only."""
         switch = self._run.switch(end.node)
-        if switch.thrift is not None and isinstance(rate_bps, Series):
-            raise RuntimeError(f"{end.node}: the rate of a port of BMv2 is no function of time")
         if switch.thrift is not None:
+            check_rate(end.node, rate_bps)
             run_cli(switch.thrift, queue_rate(end.port, rate_bps, switch.frame_bytes))
         else:
             set_port(switch.control, end.port, rate_bps=rate_bps)
