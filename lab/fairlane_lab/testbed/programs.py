@@ -69,6 +69,10 @@ class Program(threading.Thread):
 
     def run(self) -> None:
         """The thread."""
+        with self._diag:
+            self._follow()
+
+    def _follow(self) -> None:
         start_s, end_s = self._window
         if self._over.wait(max(0.0, start_s - time.monotonic())):
             return
