@@ -138,11 +138,13 @@ impl Fabric {
             self.frames.release(frame);
             return;
         }
-        let copy = wire.link.draw_duplicate();
-        let copy = copy.then(|| self.frames.duplicate(frame));
-        self.put(now, index, frame);
-        if let Some(copy) = copy {
-            self.put(now, index, copy);
+        if wire.link.is_plain(now) && wire.taps.is_empty() {
+            let len_bytes = self.frames.get(frame).as_ref().len();
+            if !wire.link.pass(now, len_bytes, frame) {
+                return;
+            }
+        } else {
+            self.put_all(now, index, frame);
         }
         let wire = &self.wires[index];
         let next = wire.link.next_event();
@@ -150,6 +152,16 @@ impl Fabric {
             self.at_host = Some(frame);
         }
         self.calendar.set(wire.entity, next);
+    }
+
+    /// Puts a frame on a wire, and its copy if chance makes one.
+    fn put_all(&mut self, now: Nanos, wire: usize, frame: FrameId) {
+        let copy = self.wires[wire].link.draw_duplicate();
+        let copy = copy.then(|| self.frames.duplicate(frame));
+        self.put(now, wire, frame);
+        if let Some(copy) = copy {
+            self.put(now, wire, copy);
+        }
     }
 
     #[inline]

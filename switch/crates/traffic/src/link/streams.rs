@@ -61,6 +61,8 @@ pub struct LinkStreams {
     pub(super) duplicates: Stream,
     /// Of what the series of [`super::VARYING`] draw.
     pub(super) series: [Seeds; 4],
+    /// So many frames met no chance: their draws are still to be made.
+    owed_frames: u32,
 }
 
 impl LinkStreams {
@@ -88,6 +90,36 @@ impl LinkStreams {
                 let of = link.map_or(name, |(link, _)| link);
                 Seeds::new(seed, &format!("{of}/{setting}"))
             }),
+            owed_frames: 0,
+        }
+    }
+
+    /// A frame makes its draws, of which nobody needs the results.
+    #[inline]
+    pub(super) fn skip_frame(&mut self) {
+        self.owed_frames += 1;
+        if self.owed_frames >= OWED_MAX {
+            self.settle_frames();
+        }
+    }
+
+    /// Before a draw of one of the streams that each frame draws from.
+    #[inline]
+    pub(super) fn settle(&mut self) {
+        if self.owed_frames > 0 {
+            self.settle_frames();
+        }
+    }
+
+    /// The streams do not wait for each other: one loop for all is quicker than one for each.
+    #[cold]
+    fn settle_frames(&mut self) {
+        for _ in 0..std::mem::take(&mut self.owed_frames) {
+            self.loss.generator.next_u64();
+            self.bursts.generator.next_u64();
+            self.duplicates.generator.next_u64();
+            self.jitter.generator.next_u64();
+            self.jitter.generator.next_u64();
         }
     }
 }
