@@ -20,6 +20,10 @@ use serve::Failure;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
+/// A message of P4Runtime is made of many small allocations, which glibc's allocator takes longer for.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// One switch; or, as `network`, those of a topology.
 #[derive(Parser)]
 #[command(
