@@ -338,17 +338,19 @@ impl<T> Link<T> {
         now >= self.plain_from
     }
 
-    /// Offers a frame of so many bytes that meets nothing but the delay (`is_plain`). Whether the medium was empty: `next_event`
-    /// is as before where it was not.
+    /// Offers a frame of so many bytes that meets nothing but the delay (`is_plain`). False: `next_event` is as before.
     #[inline]
     pub fn pass(&mut self, now: Nanos, len_bytes: usize, item: T) -> bool {
         let now = now.max(self.last_arrival);
         self.last_arrival = now;
-        self.advance(now);
+        let line_moves = self.on_line.is_some() || !self.queue.is_empty();
+        if line_moves {
+            self.advance_line(now);
+        }
         self.stats.offered_packets += 1;
         self.stats.offered_bytes += len_bytes as u64;
         self.streams.skip_frame();
-        let is_first = self.in_order.is_empty();
+        let is_next = line_moves || self.in_order.is_empty();
         self.last_due = self.last_due.max(now + self.options.delay_ns);
         self.in_order.push_back(Flight {
             at: self.last_due,
@@ -358,7 +360,7 @@ impl<T> Link<T> {
             item,
         });
         self.flight_sequence += 1;
-        is_first
+        is_next
     }
 
     /// Whether the frame that is offered next comes twice; its copy is to be offered right behind it.

@@ -124,6 +124,17 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Links that have a delay only, and now and then more.
+fn mostly_plain() -> impl Strategy<Value = Step> {
+    let plain = (0u64..20_000_000).prop_map(|delay_ns| {
+        Step::Set(LinkOptions {
+            delay_ns,
+            ..LinkOptions::default()
+        })
+    });
+    prop_oneof![6 => step(), 2 => plain]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
@@ -179,6 +190,46 @@ proptest! {
         prop_assert!(outcome.iter().all(|count| *count == 1));
         prop_assert_eq!(link.stats().dropped_queue_full, refused);
         prop_assert_eq!(link.stats().offered_packets, sent_at.len() as u64);
+    }
+
+    /// A frame that meets nothing but the delay passes in one step: all is as if it had gone through the whole link, also the
+    /// chance of the frames behind it.
+    #[test]
+    fn a_frame_that_passes_meets_what_a_transmitted_one_does(
+        steps in prop::collection::vec((mostly_plain(), 0u64..3_000_000), 1..200),
+    ) {
+        let mut links = [true, false].map(|passes| {
+            let link: Link<usize> = Link::new(LinkOptions::default(), LinkStreams::new(1, "p"), 8).unwrap();
+            (link, passes)
+        });
+        let (mut now, mut item, mut passed) = (0, 0, 0);
+        for (step, wait) in steps {
+            now += wait;
+            item += 1;
+            let [one, other] = links.each_mut().map(|(link, passes)| {
+                let mut exits = Vec::new();
+                match step.clone() {
+                    Step::Transmit { len } if *passes && link.is_plain(now) => {
+                        let before = link.next_event();
+                        let is_next = link.pass(now, len, item);
+                        assert!(is_next || link.next_event() == before);
+                        passed += 1;
+                    }
+                    Step::Transmit { len } => {
+                        for _ in 0..=usize::from(link.draw_duplicate()) {
+                            let _ = link.transmit(now, &mut vec![0; len], item);
+                        }
+                    }
+                    Step::Set(options) => link.set(now, options).unwrap(),
+                    Step::Spike { duration_us, blocks } => link.spike(now, duration_us * 1000, blocks),
+                    Step::Outage { duration_us } => link.outage(now, duration_us * 1000),
+                    Step::Poll => exits.extend(std::iter::from_fn(|| link.poll(now))),
+                }
+                (exits, *link.stats(), link.next_event(), link.queued(), link.in_flight())
+            });
+            prop_assert_eq!(one, other);
+        }
+        prop_assume!(passed > 0);
     }
 
     /// Polling at every announced instant, or once at the end, gives the same deliveries at the same instants, also around
