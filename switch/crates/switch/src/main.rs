@@ -41,7 +41,7 @@ enum Several {
 }
 
 fn main() -> ExitCode {
-    netio::panics::end_at_a_panic();
+    netio::process::end_at_a_panic();
     let command = Command::parse();
     let network = command.network.as_ref().map(|Several::Network(it)| it);
     let process = network.map_or(&command.one.process, |it| &it.process);

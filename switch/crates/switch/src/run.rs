@@ -6,8 +6,8 @@ use crate::options::{NetworkOptions, Options};
 use crate::serve::{make_device, serve, Failure, Prepared};
 use crate::{control, ready, stats_log};
 use clap::Parser;
-use netio::open_files;
 use netio::own_socket::{self, reply, Removal};
+use netio::process;
 use netio::thread::Scheduling;
 use serde_json::{json, Value};
 use std::io;
@@ -193,7 +193,7 @@ impl Switches {
 /// Runs the network, or the switch that is alone, until SIGTERM or SIGINT.
 pub fn run(network: Option<&NetworkOptions>, alone: Options) -> Result<(), Failure> {
     let start = Failure::Start;
-    if let Err(error) = open_files::raise_limit() {
+    if let Err(error) = process::raise_limit() {
         tracing::warn!("the limit of open files stays as it is: {error}");
     }
     let process = network.map_or(&alone.process, |network| &network.process);
