@@ -18,6 +18,9 @@ pub fn raise_limit() -> io::Result<u64> {
     Ok(maximum.unwrap_or(u64::MAX))
 }
 
+/// From now on a panic on any thread is reported and ends the process: one that is half dead would be worse than one that
+/// is gone. One in the loading of a program is only reported: it leaves nothing half done. For binaries only; what is
+/// linked into another program must not do it.
 pub fn end_at_a_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -7,12 +7,8 @@ mod control;
 mod options;
 mod port_options;
 mod port_report;
-mod quantity;
-mod ready;
 mod run;
-mod security;
 mod serve;
-mod stats_log;
 
 use clap::Parser;
 use options::{LogFormat, NetworkOptions, Options};

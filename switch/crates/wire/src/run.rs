@@ -4,10 +4,10 @@
 //! The network's time is the time at which frames arrived in the kernel, and the exact instants between them: a late
 //! wake-up makes frames leave late but bends neither rates nor queue lengths.
 
+use crate::lateness::{SpinBudget, WakeupLatency};
 use crate::network::{Network, Outbox};
 use crate::request::{self, PortReport};
 use crate::setup::LoopOptions;
-use crate::wakeup::{SpinBudget, WakeupLatency};
 use device::{Calls, Device, DeviceHandle, DropReason, Event};
 use netio::clock::{monotonic_now, sleep_until, ClockPair, Nanos};
 use netio::interface::LinkWatch;
