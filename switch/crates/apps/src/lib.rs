@@ -4,7 +4,7 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | `config` | kinds and their settings, from JSON |
+//! | `config` | kinds and their settings, from JSON, checked |
 //! | `state` | an application as a state machine, and the player of an adaptive video |
 //! | `chance` | the seeded generators of a flow |
 //! | `ports` | source ports of a flow whose transfers have a connection each |
@@ -18,7 +18,7 @@ mod state;
 
 pub use chance::Chance;
 pub use config::{
-    settings_of, within, App, Bytes, CbrUdp, Command, Distribution, Interactive, OnOff,
+    settings_of, within, App, Bytes, CbrUdp, Command, Distribution, Interactive, NotAllowed, OnOff,
     Video, Web, PATH_GOES_ON,
 };
 pub use ports::LaterPorts;
