@@ -260,19 +260,18 @@ impl Switch {
             "mirroring_add" => {
                 let port = number(2)?;
                 let replicas = vec![Replica { port, instance: 0 }];
-                replication.insert_session(session(number(1)?, replicas))?;
+                replication.insert(session(number(1)?, replicas))?;
             }
             "mirroring_add_mc" => {
                 let id = number(2)?;
                 let group = replication.group(id).with_context(|| no_group(id))?;
                 let session = session(number(1)?, group.replicas.clone());
-                replication.insert_session(session)?;
+                replication.insert(session)?;
             }
-            "mirroring_delete" => replication.delete_session(number(1)?)?,
-            "mc_mgrp_create" => replication.insert_group(MulticastGroup {
+            "mirroring_delete" => replication.delete::<CloneSession>(number(1)?)?,
+            "mc_mgrp_create" => replication.insert(MulticastGroup {
                 id: number(1)?,
                 replicas: Vec::new(),
-                metadata: Vec::new(),
             })?,
             "mc_node_create" => {
                 let instance = number(1)? as u16;
@@ -292,7 +291,7 @@ impl Switch {
                 let node = self.nodes.get(node);
                 let node = node.with_context(|| format!("there is no node {}", words[2]))?;
                 group.replicas.extend(node);
-                replication.modify_group(group)?;
+                replication.modify(group)?;
             }
             // They print, and p4c's driver does not look.
             "register_read" | "counter_read" | "mirroring_get" | "meter_get_rates" => {}
