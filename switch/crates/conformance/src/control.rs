@@ -11,7 +11,7 @@ use device::{
     Transmit,
 };
 use v1model::{
-    ActionCall, Bits, Entry, EntryAction, EntryKey, MeterConfig, Pipeline, ProfileId, TableId,
+    ActionCall, Bits, Entry, EntryAction, Key, MeterConfig, Pipeline, ProfileId, TableId,
 };
 
 use crate::stf::{number, Check, Command, RELATIONS};
@@ -29,7 +29,7 @@ const ADDED: u32 = 1024;
 #[derive(Clone, Debug)]
 pub enum Change<'a> {
     Member(ProfileId, u32, ActionCall),
-    Insert(TableId, Entry),
+    Insert(TableId, Entry<Key>),
     SetDefault(TableId, ActionCall),
     /// Takes all entries away but the program's own.
     Clear(TableId),
@@ -43,7 +43,7 @@ pub struct Switch {
     /// Multicast nodes by handle.
     nodes: Vec<Vec<Replica>>,
     /// Entries by the name that the file gives them.
-    names: BTreeMap<String, (TableId, EntryKey)>,
+    names: BTreeMap<String, (TableId, Key)>,
     /// The next member of each action profile.
     members: BTreeMap<ProfileId, u32>,
 }

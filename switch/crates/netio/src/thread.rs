@@ -93,7 +93,7 @@ pub(crate) fn is_realtime() -> bool {
 }
 
 /// SCHED_FIFO at the lowest real-time priority: before all ordinary processes. They have their share even when there is too
-/// much to do: the loop rests for it (`rest`), and where it does not, the kernel stops the thread.
+/// much to do: the loop rests for it ([`Rest`]), and where it does not, the kernel stops the thread.
 ///
 /// # Errors
 /// The system's error: EPERM without CAP_SYS_NICE, or in a control group that permits no real time.

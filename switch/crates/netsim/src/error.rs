@@ -26,22 +26,22 @@ impl ConfigError {
 /// Right, or the first fault.
 pub(crate) type Checked = Result<(), ConfigError>;
 
-/// A key of a configuration, such as `flows[0].app`, and what is said of it.
-pub(crate) struct Place(String);
+/// The path of a key of a configuration, such as `flows[0].app`, and what is said of what stands there.
+pub(crate) struct KeyPath(String);
 
-impl Place {
-    pub(crate) fn new(key: &str) -> Place {
-        Place(key.to_owned())
+impl KeyPath {
+    pub(crate) fn new(key: &str) -> KeyPath {
+        KeyPath(key.to_owned())
     }
 
     /// An element of a list.
-    pub(crate) fn of(list: &str, index: usize) -> Place {
-        Place(format!("{list}[{index}]"))
+    pub(crate) fn of(list: &str, index: usize) -> KeyPath {
+        KeyPath(format!("{list}[{index}]"))
     }
 
     /// A key in it.
-    pub(crate) fn at(&self, key: impl Display) -> Place {
-        Place(format!("{}.{key}", self.0))
+    pub(crate) fn at(&self, key: impl Display) -> KeyPath {
+        KeyPath(format!("{}.{key}", self.0))
     }
 
     pub(crate) fn error(&self, message: impl Display) -> ConfigError {

@@ -4,7 +4,7 @@
 use super::{
     App, Change, Config, End, FlowConfig, HostConfig, LinkConfig, LinuxFlow, Sample, SwitchConfig,
 };
-use crate::error::{Checked, ConfigError, Place};
+use crate::error::{Checked, ConfigError, KeyPath};
 use crate::machine;
 use capture::SNAP_BYTES_ALLOWED;
 use device::config::PORT_MAX;
@@ -40,7 +40,7 @@ impl Config {
         if let Some(threads) = self.threads {
             let is_allowed = (1..=THREADS_MAX).contains(&threads);
             let allowed = format_args!("1 to {THREADS_MAX}, or null");
-            Place::new("threads").allow(is_allowed, threads, allowed)?;
+            KeyPath::new("threads").allow(is_allowed, threads, allowed)?;
         }
         match &self.sample {
             Some(sample) => check_sample(sample, &nodes),
@@ -59,14 +59,14 @@ impl Config {
     fn check_nodes(&self) -> Result<Nodes<'_>, ConfigError> {
         let (mut nodes, mut names) = (Nodes::new(), BTreeSet::new());
         for (i, switch) in self.switches.iter().enumerate() {
-            let here = Place::of("switches", i);
+            let here = KeyPath::of("switches", i);
             let sockets = self.check_switch(&here, switch)?;
             here.at("name").once(switch.name.as_str(), &mut names)?;
             nodes.insert(&switch.name, sockets);
         }
         let mut addresses: BTreeMap<IpAddr, &str> = BTreeMap::new();
         for (i, host) in self.hosts.iter().enumerate() {
-            let here = Place::of("hosts", i);
+            let here = KeyPath::of("hosts", i);
             here.at("name").once(host.name.as_str(), &mut names)?;
             nodes.insert(&host.name, Sockets::from([(None, None)]));
             for ip in host.addresses() {
@@ -82,7 +82,7 @@ impl Config {
 
     fn check_switch(
         &self,
-        here: &Place,
+        here: &KeyPath,
         switch: &SwitchConfig,
     ) -> Result<Sockets<'_>, ConfigError> {
         if let Some(program) = &switch.program {
@@ -117,7 +117,7 @@ impl Config {
     fn check_links<'a>(&'a self, nodes: &mut Nodes<'a>) -> Checked {
         let mut names = BTreeSet::new();
         for (i, link) in self.links.iter().enumerate() {
-            let here = Place::of("links", i);
+            let here = KeyPath::of("links", i);
             here.at("name").once(&link.name, &mut names)?;
             for (name, end) in [("a", &link.a), ("b", &link.b)] {
                 plug(&here.at(name), end, &link.name, nodes)?;
@@ -130,7 +130,7 @@ impl Config {
         for (i, host) in self.host_names().enumerate() {
             let is_alone = nodes[host][&None].is_none();
             let message = format_args!("\"{host}\" is at no link; a host needs one");
-            Place::of("hosts", i).refuse_if(is_alone, message)?;
+            KeyPath::of("hosts", i).refuse_if(is_alone, message)?;
         }
         Ok(())
     }
@@ -138,7 +138,7 @@ impl Config {
     fn check_captures(&self) -> Checked {
         let mut files = BTreeSet::new();
         for (i, capture) in self.captures.iter().enumerate() {
-            let here = Place::of("captures", i);
+            let here = KeyPath::of("captures", i);
             here.at("link").one_of(&capture.link, self.link_names())?;
             let file = capture.file.display().to_string();
             here.at("file").once(file, &mut files)?;
@@ -154,7 +154,7 @@ impl Config {
 
     fn check_flows(&self) -> Checked {
         for (i, host) in self.hosts.iter().enumerate() {
-            let here = Place::of("hosts", i).at("linux");
+            let here = KeyPath::of("hosts", i).at("linux");
             let is_homeless = host.linux.is_some() && self.machine.is_none();
             here.refuse_if(
                 is_homeless,
@@ -165,7 +165,7 @@ impl Config {
         let hosts: BTreeMap<_, _> = hosts.collect();
         let (mut names, mut used) = (BTreeSet::new(), BTreeMap::new());
         for (i, flow) in self.flows.iter().enumerate() {
-            let here = Place::of("flows", i);
+            let here = KeyPath::of("flows", i);
             here.at("name").once(&flow.name, &mut names)?;
             self.check_ends(&here, flow, &hosts)?;
             if let Some(stop) = flow.stop_ns {
@@ -196,7 +196,7 @@ impl Config {
     /// Both hosts of a flow are there, have its version of IP, and are of one kind, which the flow's settings suit.
     fn check_ends(
         &self,
-        here: &Place,
+        here: &KeyPath,
         flow: &FlowConfig,
         hosts: &BTreeMap<&str, &HostConfig>,
     ) -> Checked {
@@ -237,7 +237,7 @@ impl Config {
         order.sort_by_key(|(_, change)| change.at_ns);
         let lines = machine::lines(self);
         for (i, change) in order {
-            let here = Place::of("changes", i);
+            let here = KeyPath::of("changes", i);
             self.check_change(&here, change, nodes, &lines)?;
             let options = change.link.as_ref().and_then(|link| in_force.get_mut(link));
             if let (Some(options), Some(settings)) = (options, &change.set) {
@@ -252,7 +252,7 @@ impl Config {
 
     fn check_change(
         &self,
-        here: &Place,
+        here: &KeyPath,
         change: &Change,
         nodes: &Nodes<'_>,
         lines: &[Line],
@@ -303,7 +303,7 @@ impl Config {
     }
 }
 
-fn plug<'a>(here: &Place, end: &End, link: &'a str, nodes: &mut Nodes<'a>) -> Checked {
+fn plug<'a>(here: &KeyPath, end: &End, link: &'a str, nodes: &mut Nodes<'a>) -> Checked {
     let (node, at) = (&*end.node, here.at("port"));
     here.at("node").one_of(node, nodes.keys().copied())?;
     match end.port {
@@ -330,12 +330,12 @@ fn plug<'a>(here: &Place, end: &End, link: &'a str, nodes: &mut Nodes<'a>) -> Ch
     }
 }
 
-fn option_error(here: &Place, error: &LinkOptionError) -> ConfigError {
+fn option_error(here: &KeyPath, error: &LinkOptionError) -> ConfigError {
     here.at(&error.key).error(&error.message)
 }
 
 fn check_sample(sample: &Sample, nodes: &Nodes<'_>) -> Checked {
-    let (period, here) = (sample.period_ns, Place::new("sample"));
+    let (period, here) = (sample.period_ns, KeyPath::new("sample"));
     let allowed = format_args!("{SAMPLE_PERIOD_NS_MIN} or more");
     here.at("period_ns")
         .allow(period >= SAMPLE_PERIOD_NS_MIN, period, allowed)?;
@@ -350,13 +350,13 @@ fn check_sample(sample: &Sample, nodes: &Nodes<'_>) -> Checked {
     Ok(())
 }
 
-fn check_switch_name(here: &Place, switch: &str, nodes: &Nodes<'_>) -> Checked {
+fn check_switch_name(here: &KeyPath, switch: &str, nodes: &Nodes<'_>) -> Checked {
     let switches = nodes.iter().filter(|(_, sockets)| !is_host(sockets));
     here.at("switch")
         .one_of(switch, switches.map(|(name, _)| *name))
 }
 
-fn check_port(here: &Place, switch: &str, port: Option<u32>, nodes: &Nodes<'_>) -> Checked {
+fn check_port(here: &KeyPath, switch: &str, port: Option<u32>, nodes: &Nodes<'_>) -> Checked {
     check_switch_name(here, switch, nodes)?;
     let ports = &nodes[switch];
     let known: Vec<_> = ports.keys().flatten().map(u32::to_string).collect();

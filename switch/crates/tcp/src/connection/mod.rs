@@ -7,6 +7,8 @@ mod handshake;
 mod input;
 mod output;
 
+pub use input::reset_for;
+
 use crate::clock::Clock;
 use crate::config::TcpConfig;
 use crate::receiver::Receiver;
@@ -15,7 +17,6 @@ use crate::sender::Sender;
 use crate::stats::{SenderView, Stats};
 use crate::Nanos;
 use handshake::Handshake;
-pub use input::reset_for;
 use std::net::SocketAddr;
 
 /// How long the side that closed first remembers the connection (Linux: TCP_TIMEWAIT_LEN).

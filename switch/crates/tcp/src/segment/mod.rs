@@ -4,6 +4,7 @@
 //! [`options`]: what may follow the header.
 
 pub mod options;
+
 use checksum::Sum;
 use options::Options;
 use std::net::IpAddr;

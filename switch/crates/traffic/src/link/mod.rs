@@ -27,7 +27,7 @@ mod service;
 mod settings;
 mod streams;
 mod trace;
-use crate::line::Nanos;
+
 pub use direction::{Exit, Link, Refused};
 pub use impairments::{
     BitErrors, ErrorsIn, GilbertElliott, JitterDistribution, LossModel, UNTOUCHED_BYTES,
@@ -38,6 +38,8 @@ pub use service::Service;
 pub use settings::{keys, number_of, schema, LinkOptionError, LinkSettings, Range, Unit};
 pub use streams::LinkStreams;
 pub use trace::{Trace, TraceError, OPPORTUNITIES_MAX, OPPORTUNITY_BYTES};
+
+use crate::line::Nanos;
 
 /// Why the link did not deliver a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
