@@ -23,7 +23,7 @@ static const struct cc_params fl_params = CC_DEFAULTS;
 // have no get_info.
 #if defined(CC_BW_EST) && defined(__KERNEL__)
 #define FL_UNDONE 1
-struct fl_undone { // switch/crates/guest/src/sockets.rs reads it
+struct fl_undone { // switch/crates/guest/src/records.rs reads it
 	__u32 timeouts;
 	__u32 bw_est_pps; // at each, summed
 };

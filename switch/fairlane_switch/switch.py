@@ -70,15 +70,9 @@ class SwitchOptions:
         """The command line, without the program's name. Raises ValueError when only one of program and P4Info is given."""
         if (self.pipeline is None) != (self.p4info is None):
             raise ValueError("a program needs both: pipeline (BMv2 JSON) and p4info")
-        words = ["--device-id", str(self.device_id), "--grpc", self.grpc, "--cpu-port", str(self.cpu_port)]
-        words += ["--log-level", self.log_level, "--spin-us", str(self.spin_us), "--realtime", self.realtime]
-        words += ["--send-threads", str(self.send_threads), "--ring-frames", str(self.ring_frames)]
-        if self.pipeline is not None and self.p4info is not None:
-            words += ["--pipeline", str(self.pipeline), "--p4info", str(self.p4info)]
-        if self.seed is not None:
-            words += ["--seed", str(self.seed)]
-        if self.control is not None:
-            words += ["--control", str(self.control)]
+        named = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("ports", "tls")}
+        given = {name.replace("_", "-"): value for name, value in named.items() if value is not None}
+        words = [word for name, value in given.items() for word in (f"--{name}", str(value))]
         if self.tls is not None:
             for option, file in (("cert", "server.pem"), ("key", "server.key"), ("client-ca", "ca.pem")):
                 words += [f"--tls-{option}", str(self.tls / file)]

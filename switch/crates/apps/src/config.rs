@@ -6,6 +6,7 @@ use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 
 /// How a random size or time is distributed around its mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -119,6 +120,127 @@ pub struct Command {
     /// Started before the experiment; empty: none.
     #[serde(default)]
     pub receiver: Vec<String>,
+}
+
+/// A setting that is not allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotAllowed {
+    pub key: &'static str,
+    pub value: String,
+    pub allowed: String,
+}
+
+/// Largest payload of UDP in IPv4.
+const UDP_PAYLOAD_MAX: u64 = 65_535 - 28;
+const RATES_BPS: RangeInclusive<u64> = 1..=400_000_000_000;
+/// Arrivals of one web source: its 45,000 ports are not used again within 60 s.
+const ARRIVALS_PER_S_MAX: f64 = 700.0;
+
+fn allow(
+    is_allowed: bool,
+    key: &'static str,
+    value: impl ToString,
+    allowed: impl ToString,
+) -> Result<(), NotAllowed> {
+    match is_allowed {
+        true => Ok(()),
+        false => Err(NotAllowed {
+            key,
+            value: value.to_string(),
+            allowed: allowed.to_string(),
+        }),
+    }
+}
+
+fn positive(key: &'static str, value: u64) -> Result<(), NotAllowed> {
+    allow(value > 0, key, 0, "1 or more")
+}
+
+impl Distribution {
+    /// Whether it has a mean with this shape.
+    fn check(self, shape: f64) -> Result<(), NotAllowed> {
+        let has_mean = shape > 1.0 && shape <= 100.0;
+        let allowed = "above 1 (below, a Pareto distribution has no mean), at most 100";
+        let is_allowed = self != Distribution::Pareto || has_mean;
+        allow(is_allowed, "shape", shape, allowed)
+    }
+}
+
+impl App {
+    /// Checks the ranges of its settings.
+    ///
+    /// # Errors
+    /// The first one that is not allowed.
+    pub fn check(&self) -> Result<(), NotAllowed> {
+        match self {
+            App::Greedy => Ok(()),
+            App::Command(app) => {
+                let allowed = "the file of a static program, then its arguments";
+                allow(!app.sender.is_empty(), "sender", "[]", allowed)
+            }
+            App::Bytes(app) => {
+                positive("bytes", app.bytes)?;
+                positive("times", app.times)?;
+                match app.times {
+                    1 => Ok(()),
+                    _ => positive("interval_ns", app.interval_ns),
+                }
+            }
+            App::OnOff(app) => {
+                positive("on_mean_ns", app.on_mean_ns)?;
+                positive("off_mean_ns", app.off_mean_ns)?;
+                app.distribution.check(app.shape)
+            }
+            App::Web(app) => {
+                let rate = app.arrivals_per_s;
+                let is_allowed = rate > 0.0 && rate <= ARRIVALS_PER_S_MAX;
+                let allowed =
+                    format!("above 0, at most {ARRIVALS_PER_S_MAX} (a flow's ports rest for 60 s)");
+                allow(is_allowed, "arrivals_per_s", rate, allowed)?;
+                positive("mean_bytes", app.mean_bytes)?;
+                app.distribution.check(app.shape)
+            }
+            App::Interactive(app) => {
+                positive("bytes", app.bytes)?;
+                positive("interval_ns", app.interval_ns)
+            }
+            App::Video(app) => app.check(),
+            App::CbrUdp(app) => {
+                let (rate, bytes) = (app.rate_bps, app.payload_bytes);
+                let is_allowed = RATES_BPS.contains(&rate);
+                allow(is_allowed, "rate_bps", rate, "1 to 400000000000 bit/s")?;
+                let is_allowed = (1..=UDP_PAYLOAD_MAX).contains(&bytes);
+                let allowed = format_args!("1 to {UDP_PAYLOAD_MAX}");
+                allow(is_allowed, "payload_bytes", bytes, allowed)
+            }
+        }
+    }
+}
+
+impl Video {
+    fn check(&self) -> Result<(), NotAllowed> {
+        let rates = &self.bitrates_bps;
+        let rise = rates.len() >= 2 && rates.windows(2).all(|pair| pair[0] < pair[1]);
+        let is_allowed = rise && rates.iter().all(|rate| RATES_BPS.contains(rate));
+        let allowed = "two or more rates of 1 to 400000000000 bit/s, each above the one before";
+        allow(is_allowed, "bitrates_bps", format!("{rates:?}"), allowed)?;
+        positive("segment_ns", self.segment_ns)?;
+        positive("cushion_ns", self.cushion_ns)?;
+        let bits = u128::from(rates[0]) * u128::from(self.segment_ns);
+        let allowed = "at least a byte at the lowest rate";
+        allow(
+            bits >= 8_000_000_000,
+            "segment_ns",
+            self.segment_ns,
+            allowed,
+        )?;
+        let times = [self.reservoir_ns, self.cushion_ns, self.segment_ns];
+        let least = times.map(u128::from).iter().sum::<u128>();
+        let allowed =
+            "at least reservoir_ns + cushion_ns + segment_ns: it asks when a segment has room";
+        let is_allowed = least <= self.buffer_ns.into();
+        allow(is_allowed, "buffer_ns", self.buffer_ns, allowed)
+    }
 }
 
 fn default_shape() -> f64 {

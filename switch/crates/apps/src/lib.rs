@@ -4,10 +4,9 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | `config` | kinds and their settings, from JSON |
-//! | `state` | an application as a state machine |
+//! | `config` | kinds and their settings, from JSON, checked |
+//! | `state` | an application as a state machine, and the player of an adaptive video |
 //! | `chance` | the seeded generators of a flow |
-//! | `video` | the player of an adaptive video |
 //! | `ports` | source ports of a flow whose transfers have a connection each |
 
 #![forbid(unsafe_code)]
@@ -16,12 +15,11 @@ mod chance;
 mod config;
 mod ports;
 mod state;
-mod video;
 
 pub use chance::Chance;
 pub use config::{
-    settings_of, within, App, Bytes, CbrUdp, Command, Distribution, Interactive, OnOff, Video, Web,
-    PATH_GOES_ON,
+    settings_of, within, App, Bytes, CbrUdp, Command, Distribution, Interactive, NotAllowed, OnOff,
+    Video, Web, PATH_GOES_ON,
 };
 pub use ports::LaterPorts;
 pub use state::{AppState, Close, Step, Work};

@@ -290,12 +290,13 @@ pub fn command(pipeline: &Pipeline, change: &Change) -> Result<String> {
             format!("act_prof_create_member {profile} {action}{args}")
         }
         Change::Insert(table, entry) => {
-            let (name, mut keys) = (name(*table)?, keys_text(&entry.key));
+            let key = entry.key.describe(&pipeline.table_schema(*table).keys);
+            let (name, mut keys) = (name(*table)?, keys_text(&key));
             if !keys.is_empty() {
                 keys.push(' ');
             }
             let priority = match pipeline.table_schema(*table).needs_priority() {
-                true => format!(" {}", PRIORITY_TOP + 1 - i64::from(entry.key.priority)),
+                true => format!(" {}", PRIORITY_TOP + 1 - i64::from(key.priority)),
                 false => String::new(),
             };
             match &entry.action {

@@ -11,7 +11,7 @@ use device::{
     Transmit,
 };
 use v1model::{
-    ActionCall, Bits, Entry, EntryAction, EntryKey, MeterConfig, Pipeline, ProfileId, TableId,
+    ActionCall, Bits, Entry, EntryAction, Key, MeterConfig, Pipeline, ProfileId, TableId,
 };
 
 use crate::stf::{number, Check, Command, RELATIONS};
@@ -29,7 +29,7 @@ const ADDED: u32 = 1024;
 #[derive(Clone, Debug)]
 pub enum Change<'a> {
     Member(ProfileId, u32, ActionCall),
-    Insert(TableId, Entry),
+    Insert(TableId, Entry<Key>),
     SetDefault(TableId, ActionCall),
     /// Takes all entries away but the program's own.
     Clear(TableId),
@@ -43,7 +43,7 @@ pub struct Switch {
     /// Multicast nodes by handle.
     nodes: Vec<Vec<Replica>>,
     /// Entries by the name that the file gives them.
-    names: BTreeMap<String, (TableId, EntryKey)>,
+    names: BTreeMap<String, (TableId, Key)>,
     /// The next member of each action profile.
     members: BTreeMap<ProfileId, u32>,
 }
@@ -260,19 +260,18 @@ impl Switch {
             "mirroring_add" => {
                 let port = number(2)?;
                 let replicas = vec![Replica { port, instance: 0 }];
-                replication.insert_session(session(number(1)?, replicas))?;
+                replication.insert(session(number(1)?, replicas))?;
             }
             "mirroring_add_mc" => {
                 let id = number(2)?;
                 let group = replication.group(id).with_context(|| no_group(id))?;
                 let session = session(number(1)?, group.replicas.clone());
-                replication.insert_session(session)?;
+                replication.insert(session)?;
             }
-            "mirroring_delete" => replication.delete_session(number(1)?)?,
-            "mc_mgrp_create" => replication.insert_group(MulticastGroup {
+            "mirroring_delete" => replication.delete::<CloneSession>(number(1)?)?,
+            "mc_mgrp_create" => replication.insert(MulticastGroup {
                 id: number(1)?,
                 replicas: Vec::new(),
-                metadata: Vec::new(),
             })?,
             "mc_node_create" => {
                 let instance = number(1)? as u16;
@@ -292,7 +291,7 @@ impl Switch {
                 let node = self.nodes.get(node);
                 let node = node.with_context(|| format!("there is no node {}", words[2]))?;
                 group.replicas.extend(node);
-                replication.modify_group(group)?;
+                replication.modify(group)?;
             }
             // They print, and p4c's driver does not look.
             "register_read" | "counter_read" | "mirroring_get" | "meter_get_rates" => {}

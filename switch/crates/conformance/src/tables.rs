@@ -3,7 +3,7 @@
 
 use anyhow::{bail, ensure, Context, Result};
 use num_bigint::BigUint;
-use v1model::{ActionCall, Bits, EntryKey, KeyMatch, KeySchema, MatchKind, Pipeline, TableId};
+use v1model::{ActionCall, Bits, Key, KeyMatch, KeySchema, MatchKind, Pipeline, TableId};
 
 use crate::stf::Call;
 
@@ -71,38 +71,31 @@ pub fn key(
     table: TableId,
     priority: Option<i32>,
     keys: &[(String, String)],
-) -> Result<EntryKey> {
+) -> Result<Key> {
     let schema = pipeline.table_schema(table);
-    let mut matches: Vec<KeyMatch> = schema.keys.iter().map(any).collect();
+    let mut given = vec![None; schema.keys.len()];
     for (name, value) in keys {
         let index = key_index(&schema.keys, name)?;
-        matches[index] = key_match(&schema.keys[index], value)?;
+        given[index] = Some(key_match(&schema.keys[index], value)?);
     }
-    let priority = match schema.needs_priority() {
+    let mut key = Key::new(&schema.keys);
+    for (field, given) in schema.keys.iter().zip(given) {
+        let pushed = match given {
+            Some(given) => key.push(field, &given.as_bytes()),
+            None if field.kind == MatchKind::Exact => key.push(field, &KeyMatch::Exact(&[])),
+            None => {
+                key.push_any(field);
+                Ok(())
+            }
+        };
+        pushed.with_context(|| format!("key {}", field.name))?;
+    }
+    let needs_priority = schema.needs_priority();
+    let priority = match needs_priority {
         true => priority.unwrap_or(0).saturating_add(1),
         false => 0,
     };
-    Ok(EntryKey { matches, priority })
-}
-
-fn any(key: &KeySchema) -> KeyMatch {
-    let zero = Bits::zero(key.width);
-    match key.kind {
-        MatchKind::Exact => KeyMatch::Exact(zero),
-        MatchKind::Lpm => KeyMatch::Lpm {
-            value: zero,
-            prefix_len: 0,
-        },
-        MatchKind::Ternary => KeyMatch::Ternary {
-            value: zero.clone(),
-            mask: zero,
-        },
-        MatchKind::Range => KeyMatch::Range {
-            low: zero,
-            high: Bits::ones(key.width),
-        },
-        MatchKind::Optional => KeyMatch::Optional(None),
-    }
+    Ok(key.with_priority(needs_priority, priority)?)
 }
 
 /// The rules of `TableKeyInstance.set` in p4c's driver: `a$1.b` is `a[1].b`; a trailing `$` or `.$valid$` may be

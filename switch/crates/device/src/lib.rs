@@ -37,7 +37,9 @@ pub use config::{DeviceConfig, PortChange, PortConfig, Rate};
 pub use device::{Device, Transmit};
 pub use events::{Event, MissedEvents};
 pub use handle::{Calls, DeviceGone, DeviceHandle};
-pub use pre::{CloneSession, MulticastGroup, Replica, Replication, REPLICAS_ALL_MAX, REPLICAS_MAX};
+pub use pre::{
+    CloneSession, Copies, MulticastGroup, Replica, Replication, REPLICAS_ALL_MAX, REPLICAS_MAX,
+};
 pub use replace::{Before, Next};
 pub use stats::{
     Accounts, Addressed, DeviceStats, DropReason, PortStats, PORT_REFUSALS, QUEUE_DROPS,

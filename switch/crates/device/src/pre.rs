@@ -27,8 +27,6 @@ pub struct MulticastGroup {
     pub id: u32,
     /// The copies, each (port, instance) once.
     pub replicas: Vec<Replica>,
-    /// Opaque to the device.
-    pub metadata: Vec<u8>,
 }
 
 /// A clone session.
@@ -45,12 +43,14 @@ pub struct CloneSession {
 }
 
 /// A multicast group or a clone session.
-trait Copies {
+pub trait Copies: Sized {
     const KIND: &'static str;
     /// Numbers that it may have.
     const IDS: RangeInclusive<u32>;
     fn id(&self) -> u32;
     fn replicas(&self) -> &[Replica];
+    /// All of its kind.
+    fn all(of: &mut Replication) -> &mut BTreeMap<u32, Self>;
 }
 
 impl Copies for MulticastGroup {
@@ -62,6 +62,9 @@ impl Copies for MulticastGroup {
     fn replicas(&self) -> &[Replica] {
         &self.replicas
     }
+    fn all(of: &mut Replication) -> &mut BTreeMap<u32, Self> {
+        &mut of.groups
+    }
 }
 
 impl Copies for CloneSession {
@@ -72,6 +75,9 @@ impl Copies for CloneSession {
     }
     fn replicas(&self) -> &[Replica] {
         &self.replicas
+    }
+    fn all(of: &mut Replication) -> &mut BTreeMap<u32, Self> {
+        &mut of.sessions
     }
 }
 
@@ -103,87 +109,10 @@ pub struct Replication {
     replicas: usize,
 }
 
-/// How something is put in its place.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Put {
-    /// It must be new.
-    Insert,
-    /// It must be there.
-    Modify,
-}
-
-/// Puts `new` among `all`; `total` is the number of all replicas.
-fn put<T: Copies>(
-    all: &mut BTreeMap<u32, T>,
-    total: &mut usize,
-    new: T,
-    put: Put,
-) -> ControlResult {
-    let name = format!("{} {}", T::KIND, new.id());
-    if !T::IDS.contains(&new.id()) {
-        let (first, last) = (T::IDS.start(), T::IDS.end());
-        refuse!("{name}: the number must be {first} to {last}");
-    }
-    check_replicas(&name, new.replicas())?;
-    let before = all.get(&new.id());
-    match (before, put) {
-        (Some(_), Put::Insert) => refuse!(AlreadyExists, "{name} exists already"),
-        (None, Put::Modify) => return Err(absent(&name)),
-        _ => {}
-    }
-    let others = *total - before.map_or(0, |before| before.replicas().len());
-    let after = new.replicas().len();
-    if others + after > REPLICAS_ALL_MAX {
-        refuse!(
-            ResourceExhausted,
-            "{name}: {after} replicas; all groups and sessions together have at most {REPLICAS_ALL_MAX}, and the \
-             others have {others}"
-        );
-    }
-    *total = others + after;
-    all.insert(new.id(), new);
-    Ok(())
-}
-
-fn delete<T: Copies>(all: &mut BTreeMap<u32, T>, total: &mut usize, id: u32) -> ControlResult {
-    let before = all.remove(&id);
-    let before = before.ok_or_else(|| absent(&format!("{} {id}", T::KIND)))?;
-    *total -= before.replicas().len();
-    Ok(())
-}
-
-fn absent(name: &str) -> ControlError {
-    refusal!(NotFound, "{name} does not exist")
-}
-
 impl Replication {
     /// A multicast group.
     pub fn group(&self, id: u32) -> Option<&MulticastGroup> {
         self.groups.get(&id)
-    }
-
-    /// Adds a multicast group.
-    ///
-    /// # Errors
-    /// AlreadyExists, InvalidArgument for a bad number or a replica that is there twice, or ResourceExhausted.
-    pub fn insert_group(&mut self, group: MulticastGroup) -> ControlResult {
-        put(&mut self.groups, &mut self.replicas, group, Put::Insert)
-    }
-
-    /// Replaces a multicast group.
-    ///
-    /// # Errors
-    /// As `insert_group`, but NotFound.
-    pub fn modify_group(&mut self, group: MulticastGroup) -> ControlResult {
-        put(&mut self.groups, &mut self.replicas, group, Put::Modify)
-    }
-
-    /// Removes a multicast group.
-    ///
-    /// # Errors
-    /// NotFound.
-    pub fn delete_group(&mut self, id: u32) -> ControlResult {
-        delete(&mut self.groups, &mut self.replicas, id)
     }
 
     /// A clone session.
@@ -191,27 +120,62 @@ impl Replication {
         self.sessions.get(&id)
     }
 
-    /// Adds a clone session.
+    /// Adds a group or session.
     ///
     /// # Errors
-    /// As `insert_group`.
-    pub fn insert_session(&mut self, session: CloneSession) -> ControlResult {
-        put(&mut self.sessions, &mut self.replicas, session, Put::Insert)
+    /// AlreadyExists, InvalidArgument for a bad number or a replica that is there twice, or ResourceExhausted.
+    pub fn insert<T: Copies>(&mut self, new: T) -> ControlResult {
+        self.put(new, false)
     }
 
-    /// Replaces a clone session.
+    /// Replaces a group or session.
     ///
     /// # Errors
-    /// As `modify_group`.
-    pub fn modify_session(&mut self, session: CloneSession) -> ControlResult {
-        put(&mut self.sessions, &mut self.replicas, session, Put::Modify)
+    /// As `insert`, but NotFound.
+    pub fn modify<T: Copies>(&mut self, new: T) -> ControlResult {
+        self.put(new, true)
     }
 
-    /// Removes a clone session.
+    fn put<T: Copies>(&mut self, new: T, is_there: bool) -> ControlResult {
+        let name = format!("{} {}", T::KIND, new.id());
+        if !T::IDS.contains(&new.id()) {
+            let (first, last) = (T::IDS.start(), T::IDS.end());
+            refuse!("{name}: the number must be {first} to {last}");
+        }
+        check_replicas(&name, new.replicas())?;
+        let before = T::all(self).get(&new.id());
+        let before = before.map(|before| before.replicas().len());
+        match (before, is_there) {
+            (Some(_), false) => refuse!(AlreadyExists, "{name} exists already"),
+            (None, true) => return Err(absent(&name)),
+            _ => {}
+        }
+        let others = self.replicas - before.unwrap_or(0);
+        let after = new.replicas().len();
+        if others + after > REPLICAS_ALL_MAX {
+            refuse!(
+                ResourceExhausted,
+                "{name}: {after} replicas; all groups and sessions together have at most {REPLICAS_ALL_MAX}, and the \
+                 others have {others}"
+            );
+        }
+        self.replicas = others + after;
+        T::all(self).insert(new.id(), new);
+        Ok(())
+    }
+
+    /// Removes a group or session.
     ///
     /// # Errors
     /// NotFound.
-    pub fn delete_session(&mut self, id: u32) -> ControlResult {
-        delete(&mut self.sessions, &mut self.replicas, id)
+    pub fn delete<T: Copies>(&mut self, id: u32) -> ControlResult {
+        let before = T::all(self).remove(&id);
+        let before = before.ok_or_else(|| absent(&format!("{} {id}", T::KIND)))?;
+        self.replicas -= before.replicas().len();
+        Ok(())
     }
+}
+
+fn absent(name: &str) -> ControlError {
+    refusal!(NotFound, "{name} does not exist")
 }

@@ -433,9 +433,8 @@ mod tests {
         let group = MulticastGroup {
             id: 1,
             replicas: vec![replica(1), replica(2)],
-            metadata: Vec::new(),
         };
-        device.replication_mut().insert_group(group).unwrap();
+        device.replication_mut().insert(group).unwrap();
         device
     }
 

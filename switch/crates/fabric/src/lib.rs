@@ -9,9 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod fabric;
-mod frames;
 mod switch;
 
-pub use fabric::{Actor, Fabric, Passage, See, Sink, Tap, Wire};
-pub use frames::{FrameId, Frames};
+pub use fabric::{Actor, Fabric, FrameId, Frames, Passage, See, Sink, Tap, Wire};
 pub use switch::{Outlet, Switch};

@@ -2,7 +2,7 @@
 //! A switch of the network: a device, and which wire each of its ports sends into.
 
 use crate::fabric::Fabric;
-use crate::frames::FrameId;
+use crate::fabric::FrameId;
 use device::{Device, Nanos, Packet, Transmit};
 use traffic::calendar::EntityId;
 

@@ -6,16 +6,14 @@
 //! | `reactor` | instants and sockets that something happens at |
 //! | `flows` | applications and their sending ends |
 //! | `connection` | one sending end: what is still to be written, and which of it is a transfer |
-//! | `socket` | options and reports of sockets |
-//! | `tcp_info` | what the kernel reports of a connection |
+//! | `socket` | options and reports of sockets, TCP_INFO among them |
 
 mod connection;
 mod flows;
 mod reactor;
 pub mod socket;
-mod tcp_info;
 
 pub use connection::{Connection, Transfer};
 pub use flows::{Datagrams, Ending, Flows, World};
 pub use reactor::{monotonic_ns, Event, Reactor, Source, Turn};
-pub use tcp_info::TcpInfo;
+pub use socket::TcpInfo;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The interfaces' link states: read, set, and watched, by name.
 
-use netio::link_watch::LinkWatch;
+use netio::interface::LinkWatch;
 use netio::Ethernet;
 use std::io;
 use std::os::fd::AsRawFd;

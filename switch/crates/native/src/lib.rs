@@ -6,14 +6,12 @@
 //! | `simulation` | the class `Simulation` |
 //! | `p4runtime` | the class `P4Runtime`: one switch of a simulation |
 //! | `world` | what both share: the network and the switches' P4Runtime, one user at a time, panics made exceptions |
-//! | `signals` | Ctrl-C while a simulation runs |
-//! | `errors` | the exceptions |
+//! | `errors` | the exceptions, also those that Ctrl-C raises while a simulation runs |
 
 #![forbid(unsafe_code)]
 
 mod errors;
 mod p4runtime;
-mod signals;
 mod simulation;
 mod world;
 
@@ -34,7 +32,7 @@ mod native {
 
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-        netsim::interrupt_waits(crate::signals::is_interrupted);
+        netsim::interrupt_waits(crate::errors::is_interrupted);
         Ok(())
     }
 }

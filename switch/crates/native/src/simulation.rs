@@ -8,9 +8,8 @@ use netsim::{Direction, LinkSettings, RequestError, SpikeBlocks};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::errors::{bad_value, refused};
+use crate::errors::{bad_value, detached, refused};
 use crate::p4runtime::{self, P4Runtime};
-use crate::signals::detached;
 use crate::world::{self, Shared, World};
 
 /// The number that stands for a form of a link's setting.

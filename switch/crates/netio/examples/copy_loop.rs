@@ -3,9 +3,10 @@
 //! input and output. It waits as the switch's loop does. For `bench/`; runs until it is stopped.
 
 use netio::clock::{monotonic_now, sleep_until, ClockPair};
-use netio::moderation::Moderation;
+use netio::interface::Interface;
 use netio::poll::Poller;
-use netio::socket::{Interface, RingOptions, RxRing, TxSocket};
+use netio::socket::{RingOptions, RxRing, TxSocket};
+use netio::thread::Moderation;
 use netio::tx_batch::{Departure, TxBatch};
 use std::error::Error;
 use std::os::fd::AsFd;

@@ -4,7 +4,8 @@
 
 use clap::Parser;
 use netio::clock::{monotonic_now, ClockPair, Nanos};
-use netio::socket::{Interface, RingOptions, RxRing, TxSocket, TX_BATCH};
+use netio::interface::Interface;
+use netio::socket::{RingOptions, RxRing, TxSocket, TX_BATCH};
 use serde_json::json;
 use std::error::Error;
 use std::net::Ipv4Addr;

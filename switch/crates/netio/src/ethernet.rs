@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the kernel says of an Ethernet interface: its address, its speed, and the frames that its hardware found damaged.
 
-use crate::link_state::{ask, index_of};
+use crate::interface::{ask, index_of};
 use rustix::net::{
     recv, send, socket_with, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType,
 };

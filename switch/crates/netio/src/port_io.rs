@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An interface of a switch's port or of a link's end: its receiving ring, and whether it is there and up.
 
-use crate::socket::{Interface, InterfaceError, RingOptions, RxCounters, RxRing};
+use crate::interface::{Interface, InterfaceError};
+use crate::socket::{RingOptions, RxCounters, RxRing};
 
 /// Which interface is which port, as `-i 1@s1-eth1` says.
 #[derive(Clone, Debug, PartialEq, Eq)]

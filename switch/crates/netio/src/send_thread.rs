@@ -6,9 +6,9 @@ use std::sync::mpsc::{sync_channel, Receiver, SendError, SyncSender};
 use std::thread::JoinHandle;
 
 use crate::clock::monotonic_now;
-use crate::rest::Rest;
 use crate::socket::TxSocket;
 use crate::thread;
+use crate::thread::Rest;
 use crate::tx_batch::Batch;
 
 /// Batches that may be with the thread; who has more to send waits, and the rings of the interfaces fill.

@@ -3,7 +3,7 @@
 
 #[test]
 fn a_panic_in_loading_is_survived() {
-    netio::panics::end_at_a_panic();
+    netio::process::end_at_a_panic();
     let fault = v1model::error::contained(|| panic!("in a program"));
     let text: Result<(), _> = fault.map_err(|fault| fault.to_string());
     assert_eq!(text, Err("in a program".to_string()));

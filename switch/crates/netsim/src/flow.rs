@@ -3,7 +3,7 @@
 
 use crate::calendar::EntityId;
 use crate::region::Member;
-use crate::results::FlowReport;
+use crate::results::{add_counts, FlowReport};
 use crate::sockets::Endpoint;
 use apps::{AppState, Chance, LaterPorts};
 use device::Nanos;
@@ -109,24 +109,13 @@ impl FlowReport {
         let stats = connection.stats();
         self.acked_bytes += connection.acked_bytes();
         self.sent_segments += stats.data_segments_sent;
-        self.retransmits += stats.retransmits;
-        self.timeouts += stats.timeouts;
-        self.spurious_timeouts += stats.spurious_timeouts;
-        self.bw_est_pps += stats.bw_est_pps;
-        self.erto_probes += stats.erto_probes;
-        self.fast_retransmits += stats.fast_retransmits;
-        self.window_reductions += stats.window_reductions;
-        self.ena_notified += stats.ena_notified;
-        self.ena_kept += stats.ena_kept;
-        self.ena_reduced += stats.ena_reduced;
-        self.ena_allowed += stats.ena_allowed;
-        self.ena_restored += stats.ena_restored;
+        add_counts!(stats => self; retransmits timeouts spurious_timeouts bw_est_pps erto_probes fast_retransmits
+            window_reductions ena_notified ena_kept ena_reduced ena_allowed ena_restored);
     }
 
     /// Adds what the receiver has counted in another region.
     pub(crate) fn add_receiver(&mut self, receiver: &FlowReport) {
-        self.received_bytes += receiver.received_bytes;
-        self.ena_corrupted += receiver.ena_corrupted;
+        self.sum(receiver);
     }
 
     /// Sets what belongs to the connection in use.

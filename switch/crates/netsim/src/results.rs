@@ -52,6 +52,21 @@ pub struct FlowReport {
     pub cc: String,
 }
 
+/// Adds counts, by name.
+macro_rules! add_counts {
+    ($from:expr => $to:expr; $($count:ident)*) => { $($to.$count += $from.$count;)* };
+}
+pub(crate) use add_counts;
+
+impl FlowReport {
+    /// Adds what others have counted of the flow.
+    pub(crate) fn sum(&mut self, other: &FlowReport) {
+        add_counts!(other => self; acked_bytes received_bytes sent_segments retransmits timeouts spurious_timeouts bw_est_pps
+            erto_probes fast_retransmits window_reductions ena_corrupted ena_notified ena_kept ena_reduced ena_allowed
+            ena_restored connections completed not_opened);
+    }
+}
+
 /// Drops of a switch port's queues by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Drops {

@@ -18,93 +18,51 @@ const TRANSFERS: &str = "transfers";
 /// `tcpi_bytes_acked` counts the SYN.
 const SYN_BYTES: u64 = 1;
 
-/// What connections have counted.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    acked_bytes: u64,
-    sent_segments: u64,
-    retransmits: u64,
-    timeouts: u64,
-    spurious_timeouts: u64,
-    bw_est_pps: u64,
-}
-
-impl Counts {
-    fn add(&mut self, other: Counts) {
-        self.acked_bytes += other.acked_bytes;
-        self.sent_segments += other.sent_segments;
-        self.retransmits += other.retransmits;
-        self.timeouts += other.timeouts;
-        self.spurious_timeouts += other.spurious_timeouts;
-        self.bw_est_pps += other.bw_est_pps;
-    }
-}
-
 /// What the last samples say of a flow between real hosts; zeros before the first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RealFlow {
-    /// Of connections that are closed.
-    closed: Counts,
-    open: BTreeMap<u64, Counts>,
-    connections: u64,
-    completed: u64,
-    received_bytes: u64,
+    /// Counts of connections that are closed, and what is the latest connection's.
+    report: FlowReport,
+    open: BTreeMap<u64, FlowReport>,
     datagrams: u64,
-    congestion_control: String,
     /// Of the latest connection.
-    pub(crate) srtt_ns: Nanos,
-    pub(crate) cwnd_packets: u32,
     pub(crate) ssthresh_packets: u32,
     pub(crate) in_flight: u32,
 }
 
 impl RealFlow {
-    /// Of all connections so far.
-    fn counts(&self) -> Counts {
-        let mut counts = self.closed;
-        self.open.values().for_each(|open| counts.add(*open));
-        counts
-    }
-
-    /// What its receivers have read.
-    pub(crate) fn received_bytes(&self) -> u64 {
-        self.received_bytes
+    /// What it has but for the counts of open connections.
+    pub(crate) fn latest(&self) -> &FlowReport {
+        &self.report
     }
 
     /// Puts what is known into a flow's report.
     pub(crate) fn show_in(&self, report: &mut FlowReport) {
-        let counts = self.counts();
-        report.acked_bytes = counts.acked_bytes;
-        report.received_bytes = self.received_bytes;
-        report.sent_segments = counts.sent_segments + self.datagrams;
-        report.retransmits = counts.retransmits;
-        report.timeouts = counts.timeouts;
-        report.spurious_timeouts = counts.spurious_timeouts;
-        report.bw_est_pps = counts.bw_est_pps;
-        report.srtt_ns = self.srtt_ns;
-        report.cwnd_packets = self.cwnd_packets;
-        report.connections = self.connections;
-        report.completed = self.completed;
-        if !self.congestion_control.is_empty() {
-            report.cc.clone_from(&self.congestion_control);
+        let before = std::mem::replace(report, self.report.clone());
+        self.open.values().for_each(|open| report.sum(open));
+        report.sent_segments += self.datagrams;
+        report.flow = before.flow;
+        if report.cc.is_empty() {
+            report.cc = before.cc;
         }
     }
 
     /// `numbers` of a sample, and TCP_INFO.
     fn take(&mut self, numbers: [u64; SAMPLE_NUMBERS], info: Option<TcpInfo<&[u8]>>) {
         let [_, _, connection, received, datagrams, is_last, undone, bw_est_pps, _] = numbers;
-        self.received_bytes = received;
+        self.report.received_bytes = received;
         self.datagrams = datagrams;
         let Some(info) = info else {
             return;
         };
-        let counts = Counts {
+        let counts = FlowReport {
             acked_bytes: info.bytes_acked().saturating_sub(SYN_BYTES),
             sent_segments: info.data_segments_out().into(),
             retransmits: info.retransmits().into(),
             timeouts: info.timeouts().unwrap_or_default().into(),
             spurious_timeouts: undone,
             bw_est_pps,
+            ..FlowReport::default()
         };
         match is_last {
             0 => {
@@ -112,13 +70,13 @@ impl RealFlow {
             }
             _ => {
                 self.open.remove(&connection);
-                self.closed.add(counts);
+                self.report.sum(&counts);
             }
         }
-        if connection + 1 >= self.connections {
-            self.connections = connection + 1;
-            self.srtt_ns = Nanos::from(info.srtt_us()) * 1000;
-            self.cwnd_packets = info.cwnd_packets();
+        if connection + 1 >= self.report.connections {
+            self.report.connections = connection + 1;
+            self.report.srtt_ns = Nanos::from(info.srtt_us()) * 1000;
+            self.report.cwnd_packets = info.cwnd_packets();
             self.ssthresh_packets = info.ssthresh_packets();
             self.in_flight = info.in_flight();
         }
@@ -182,10 +140,8 @@ impl Samples {
         let mut flows = vec![None; config.flows.len()];
         for &place in &places {
             let name = config.flows[place].linux.congestion_control.clone();
-            flows[place] = Some(RealFlow {
-                congestion_control: name.unwrap_or_default(),
-                ..RealFlow::default()
-            });
+            let flow = flows[place].insert(RealFlow::default());
+            flow.report.cc = name.unwrap_or_default();
         }
         Samples {
             samples: Growing::new(FILE),
@@ -273,7 +229,7 @@ impl Samples {
         };
         match line.is_finished {
             true => {
-                flow.completed += 1;
+                flow.report.completed += 1;
                 self.finished.push(transfer);
             }
             false => self.unfinished.push(transfer),
@@ -325,13 +281,13 @@ mod tests {
         let mut samples = Samples::new(&config, |place| place == 1);
         samples.read(&folder).unwrap();
         assert!(samples.flow(0).is_none());
-        assert_eq!(samples.flow(1).unwrap().cwnd_packets, 0);
+        assert_eq!(samples.flow(1).unwrap().latest().cwnd_packets, 0);
         let mut file = File::create(folder.join(FILE)).unwrap();
         let second = sample(0, 0, 1, 500, 20);
         file.write_all(&sample(0, 0, 0, 100, 10)).unwrap();
         file.write_all(&second[..40]).unwrap();
         samples.read(&folder).unwrap();
-        assert_eq!(samples.flow(1).unwrap().cwnd_packets, 10);
+        assert_eq!(samples.flow(1).unwrap().latest().cwnd_packets, 10);
         file.write_all(&second[40..]).unwrap();
         samples.read(&folder).unwrap();
         let real = report(&samples, 1);

@@ -134,10 +134,11 @@ impl Sampler {
                 continue;
             }
             if let Some(real) = regions[0].machine.as_ref().and_then(|m| m.flow(place)) {
-                push(real.cwnd_packets.into());
+                let latest = real.latest();
+                push(latest.cwnd_packets.into());
                 push(real.ssthresh_packets.into());
-                push(real.srtt_ns);
-                push(real.received_bytes());
+                push(latest.srtt_ns);
+                push(latest.received_bytes);
                 push(real.in_flight.into());
                 continue;
             }

@@ -6,18 +6,20 @@
 //! long (packets wait in its queues); `{"op": "ports"}` reads options, counts and what waits. Answers: `{"ok": true, …}` or `{"ok": false, "error": "…"}`.
 
 use crate::port_report::{PortReport, SwitchReport};
+use device::config::PORT_MAX;
 use device::{Device, DeviceHandle, Nanos, PortChange};
 use netio::own_socket::{reply, OwnSocket, Removal};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::io;
+use traffic::link::Range;
 use v1model::ControlError;
+use wire::request::{self, missing, nothing_left, take_number, DURATION_US};
 
 /// Longest request, bytes.
 const LINE_MAX: u64 = 1 << 16;
-const OPERATIONS: &str = "set_port, spike, ports";
-/// Longest spike, µs.
-const SPIKE_US_MAX: f64 = 600e6;
+const OPERATIONS: [&str; 3] = ["set_port", "spike", "ports"];
+const PORTS: Range = Range::new(0.0, PORT_MAX as f64, "", true);
 
 /// What is done on the switch's thread, between two packets.
 type Request = Box<dyn FnOnce(&mut Device, Nanos) -> Result<Report, String> + Send>;
@@ -44,53 +46,28 @@ pub fn serve(socket: OwnSocket, handle: DeviceHandle) -> io::Result<Removal> {
 }
 
 fn parse(line: &str) -> Result<Request, String> {
-    let known = |e: String| format!("{e}; operations: {OPERATIONS}");
-    let mut keys: Map<String, Value> =
-        serde_json::from_str(line).map_err(|e| known(e.to_string()))?;
-    let op = keys.shift_remove("op");
-    match op.as_ref().and_then(Value::as_str) {
-        Some("set_port") => {
-            let number = port_of(&mut keys).map_err(|e| format!("set_port: {e}"))?;
-            let change = change_of(keys).map_err(|e| format!("set_port: port {number}: {e}"))?;
-            Ok(change_port(number, move |device, now| {
-                device.change_port(now, number, &change)
-            }))
-        }
-        Some("spike") => spike_of(keys).map_err(|e| format!("spike: {e}")),
-        Some("ports") => match keys.keys().next() {
-            None => Ok(Box::new(|device, _| {
-                Ok(Report::Switch(Box::new(SwitchReport::new(device))))
-            })),
-            Some(key) => Err(format!("ports: unknown key \"{key}\"; it has none")),
-        },
-        Some(other) => Err(known(format!("unknown operation \"{other}\""))),
-        None => Err(known("\"op\" is missing or not a text".to_owned())),
+    let (op, mut keys) = request::read(line, &OPERATIONS)?;
+    if op == "ports" {
+        nothing_left(&keys, "op")?;
+        return Ok(Box::new(|device, _| {
+            Ok(Report::Switch(Box::new(SwitchReport::new(device))))
+        }));
     }
-}
-
-fn port_of(keys: &mut Map<String, Value>) -> Result<u32, String> {
-    let port = keys.shift_remove("port").unwrap_or_default();
-    let number = port.as_u64().and_then(|port| u32::try_from(port).ok());
-    number.ok_or_else(|| format!("port: {port} is no port number, such as 3"))
-}
-
-fn spike_of(mut keys: Map<String, Value>) -> Result<Request, String> {
-    let port = port_of(&mut keys)?;
-    let duration = keys.shift_remove("duration_us").unwrap_or_default();
-    let us = duration
-        .as_f64()
-        .filter(|us| (1.0..=SPIKE_US_MAX).contains(us))
-        .ok_or_else(|| {
-            format!("port {port}: duration_us: {duration} is out of range; allowed: 1 to {SPIKE_US_MAX} µs")
-        })?;
-    match keys.keys().next() {
-        None => Ok(change_port(port, move |device, now| {
-            device.spike(now, port, (us * 1e3).round() as Nanos)
-        })),
-        Some(key) => Err(format!(
-            "port {port}: unknown key \"{key}\"; allowed: port, duration_us"
-        )),
+    let port = take_number(&mut keys, "port", PORTS)?;
+    let port = port.ok_or_else(|| missing("port"))? as u32;
+    let of_port = |e: String| format!("port {port}: {e}");
+    if op == "set_port" {
+        let change = change_of(keys).map_err(of_port)?;
+        return Ok(change_port(port, move |device, now| {
+            device.change_port(now, port, &change)
+        }));
     }
+    let us = take_number(&mut keys, "duration_us", DURATION_US).map_err(of_port)?;
+    let us = us.ok_or_else(|| of_port(missing("duration_us")))?;
+    nothing_left(&keys, "op, port, duration_us").map_err(of_port)?;
+    Ok(change_port(port, move |device, now| {
+        device.spike(now, port, (us * 1e3).round() as Nanos)
+    }))
 }
 
 /// The options by name; an error names the key.
@@ -218,7 +195,7 @@ mod tests {
             ),
             (
                 r#"{"op": "set_port", "port": "3"}"#,
-                "port: \"3\" is no port number",
+                "port: \"3\" is not a whole number; allowed: 0 to 510",
             ),
             (
                 r#"{"op": "spike", "port": 9, "duration_us": 1}"#,
@@ -226,15 +203,15 @@ mod tests {
             ),
             (
                 r#"{"op": "spike", "port": 3, "duration_us": 0}"#,
-                "spike: port 3: duration_us: 0 is out of range; allowed: 1 to 600000000 µs",
+                "port 3: duration_us: 0 is out of range; allowed: 1 to 600000000 µs",
             ),
             (
                 r#"{"op": "spike", "port": 3, "duration_us": 1, "blocks": "line"}"#,
-                "spike: port 3: unknown key \"blocks\"; allowed: port, duration_us",
+                "port 3: blocks: unknown key; allowed: op, port, duration_us",
             ),
-            (r#"{"op": "ports", "port": 3}"#, "unknown key \"port\""),
-            (r#"{"op": "stop"}"#, "unknown operation \"stop\""),
-            ("{", "operations: set_port, spike, ports"),
+            (r#"{"op": "ports", "port": 3}"#, "port: unknown key; allowed: op"),
+            (r#"{"op": "stop"}"#, "op: \"stop\" is not known; allowed: set_port, spike, ports"),
+            ("{", "not valid JSON"),
         ] {
             let reply = say(&mut device, line);
             assert_eq!(reply["ok"], false, "{line}");

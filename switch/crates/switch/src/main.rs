@@ -7,12 +7,8 @@ mod control;
 mod options;
 mod port_options;
 mod port_report;
-mod quantity;
-mod ready;
 mod run;
-mod security;
 mod serve;
-mod stats_log;
 
 use clap::Parser;
 use options::{LogFormat, NetworkOptions, Options};
@@ -45,7 +41,7 @@ enum Several {
 }
 
 fn main() -> ExitCode {
-    netio::panics::end_at_a_panic();
+    netio::process::end_at_a_panic();
     let command = Command::parse();
     let network = command.network.as_ref().map(|Several::Network(it)| it);
     let process = network.map_or(&command.one.process, |it| &it.process);

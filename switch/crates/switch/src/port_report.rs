@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the control socket tells of ports: options, counts, drops by reason, what waits and where.
+//! What the control socket tells of ports: options, counts, drops by reason, what waits and where; and the few lines of log at a
+//! switch's end.
 
 use device::{Accounts, Device, DropReason, PortChange, PortStats, Usage, PORT_REFUSALS};
 use serde::Serialize;
@@ -90,6 +91,39 @@ impl SwitchReport {
                 .collect(),
             packets: device.accounts(),
             drops: drops.collect(),
+        }
+    }
+}
+
+/// Logs what the switch did: packets, drops by reason, and ports.
+pub fn log(device: &Device) {
+    let stats = device.stats();
+    let accounts = device.accounts();
+    tracing::info!(
+        received = accounts.received,
+        copied = accounts.copied,
+        transmitted = accounts.transmitted,
+        dropped = accounts.dropped,
+        waiting = accounts.waiting,
+        on_line = accounts.on_line,
+        "packets"
+    );
+    for &reason in DropReason::ALL {
+        let packets = stats.dropped(reason);
+        if packets > 0 {
+            tracing::info!(reason = reason.name(), packets, "dropped");
+        }
+    }
+    let missed = device.missed_events();
+    if missed.digests > 0 {
+        tracing::warn!(digests = missed.digests, "the control plane was too slow");
+    }
+    for port in device.ports() {
+        if let Some(s) = device.port_stats(port) {
+            if s.rx_lost > 0 {
+                tracing::warn!(port, frames = s.rx_lost, "frames lost at reception");
+            }
+            tracing::debug!(port, ?s, "port");
         }
     }
 }

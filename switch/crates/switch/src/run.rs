@@ -2,12 +2,13 @@
 //! The process: one switch, or all switches and links of a topology. Each switch has its own servers at its own addresses;
 //! those of a network can be stopped and started by themselves. A signal stops all.
 
+use crate::control;
 use crate::options::{NetworkOptions, Options};
-use crate::serve::{make_device, serve, Failure, Prepared};
-use crate::{control, ready, stats_log};
+use crate::port_report::log;
+use crate::serve::{make_device, serve, tell_ready, Failure, Prepared};
 use clap::Parser;
-use netio::open_files;
 use netio::own_socket::{self, reply, Removal};
+use netio::process;
 use netio::thread::Scheduling;
 use serde_json::{json, Value};
 use std::io;
@@ -149,7 +150,7 @@ impl Switches {
         if let Some(device) = self.network.stop(index) {
             let name = &self.names[index];
             let span = (self.over.is_none()).then(|| info_span!("switch", name).entered());
-            stats_log::log(&device);
+            log(&device);
             drop(span);
         }
         Some(served)
@@ -193,7 +194,7 @@ impl Switches {
 /// Runs the network, or the switch that is alone, until SIGTERM or SIGINT.
 pub fn run(network: Option<&NetworkOptions>, alone: Options) -> Result<(), Failure> {
     let start = Failure::Start;
-    if let Err(error) = open_files::raise_limit() {
+    if let Err(error) = process::raise_limit() {
         tracing::warn!("the limit of open files stays as it is: {error}");
     }
     let process = network.map_or(&alone.process, |network| &network.process);
@@ -266,7 +267,7 @@ pub fn run(network: Option<&NetworkOptions>, alone: Options) -> Result<(), Failu
             links.len(),
             network.control.display()
         );
-        ready::tell(&ready, process.ready_file.as_deref(), None).map_err(start)?;
+        tell_ready(&ready, process.ready_file.as_deref(), None).map_err(start)?;
     }
     runtime.block_on(async {
         tokio::select! {

@@ -3,13 +3,16 @@
 
 use crate::options::Options;
 use crate::port_options::PortOptions;
-use crate::{ready, security};
 use device::{Device, DeviceConfig, DeviceHandle, PortConfig};
 use gnmi::{Gnmi, Interface, KernelLinks};
 use p4rt::{Server, ServerOptions, Tls};
 use std::collections::hash_map::RandomState;
+use std::fs::File;
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::os::fd::FromRawFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +48,7 @@ impl Prepared {
     /// One sentence.
     pub fn read(options: &Options) -> Result<Prepared, String> {
         Ok(Prepared {
-            tls: security::tls(options)?,
+            tls: tls(options)?,
             program: read_program(options)?,
         })
     }
@@ -86,11 +89,11 @@ pub async fn serve(
         let done = server.preload(json, &p4info).await;
         done.map_err(|e| start(format!("cannot load {json_name} with {info_name}: {e}")))?;
     }
-    let line = ready::line(server.local_addr(), options.device_id);
+    let line = ready_line(server.local_addr(), options.device_id);
     if options.log_msg {
         tokio::spawn(print_log(handle));
     }
-    ready::tell(
+    tell_ready(
         &line,
         options.process.ready_file.as_deref(),
         options.ready_fd,
@@ -201,6 +204,85 @@ pub fn make_device(options: &Options) -> Result<Device, String> {
     Ok(device)
 }
 
+/// The line that says that the switch serves.
+fn ready_line(grpc: SocketAddr, device_id: u64) -> String {
+    format!("fairlane-switch: ready grpc={grpc} device={device_id}\n")
+}
+
+/// Writes the line everywhere it is wanted, on standard output, to a file, to a file descriptor; a file appears with its whole content at once.
+///
+/// # Errors
+/// A sentence naming the file or descriptor that could not be written.
+pub fn tell_ready(line: &str, file: Option<&Path>, fd: Option<i32>) -> Result<(), String> {
+    if let Some(path) = file {
+        let new = path.with_extension("new");
+        std::fs::write(&new, line)
+            .and_then(|()| std::fs::rename(&new, path))
+            .map_err(|e| format!("cannot write the ready file {}: {e}", path.display()))?;
+    }
+    if let Some(fd) = fd {
+        // SAFETY: the starter gave us this descriptor for this use; it is closed after it.
+        let mut pipe = unsafe { File::from_raw_fd(fd) };
+        pipe.write_all(b"ready\n")
+            .map_err(|e| format!("cannot write to the ready descriptor {fd}: {e}"))?;
+    }
+    // Whoever started us may not read our standard output any more; that is no reason to stop.
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+    Ok(())
+}
+
+/// Whom the server talks to: TLS by the files of the command line, and beyond loopback only clients with a certificate.
+///
+/// # Errors
+/// A sentence: a file that cannot be read or used; an address that others can reach without TLS, or without a client CA.
+fn tls(options: &Options) -> Result<Option<Tls>, String> {
+    let loopback = options.grpc.ip().is_loopback();
+    let (Some(cert), Some(key)) = (&options.tls_cert, &options.tls_key) else {
+        return match loopback {
+            true => Ok(None),
+            false => Err(format!(
+                "--grpc {}: without TLS only loopback addresses are served, such as 127.0.0.1:{}; give --tls-cert and \
+                 --tls-key (and --tls-client-ca)",
+                options.grpc,
+                options.grpc.port()
+            )),
+        };
+    };
+    let client_ca = options.tls_client_ca.as_deref();
+    if !loopback && client_ca.is_none() && !options.any_client {
+        return Err(format!(
+            "--grpc {}: without --tls-client-ca whoever reaches this address may change the switch; give the CA of your \
+             clients, or --any-client if that is what you want",
+            options.grpc
+        ));
+    }
+    let ca = client_ca.map(|path| read("--tls-client-ca", path));
+    Tls::new(
+        &read("--tls-cert", cert)?,
+        &read("--tls-key", key)?,
+        ca.transpose()?.as_deref(),
+    )
+    .map(Some)
+    .map_err(|error| match client_ca {
+        Some(ca) => format!(
+            "--tls-cert {}, --tls-key {}, --tls-client-ca {}: {error}",
+            cert.display(),
+            key.display(),
+            ca.display()
+        ),
+        None => format!(
+            "--tls-cert {}, --tls-key {}: {error}",
+            cert.display(),
+            key.display()
+        ),
+    })
+}
+
+fn read(option: &str, path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|e| format!("{option}: cannot read {}: {e}", path.display()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,5 +323,51 @@ mod tests {
             refused("-i 1@s1-eth1 -i 3@cpu"),
             "interface \"cpu\" of port 3: gNMI's paths name the CPU port so; give the interface another name"
         );
+    }
+
+    #[test]
+    fn others_are_not_served_without_tls() {
+        assert!(tls(&options("--grpc [::1]:50051")).unwrap().is_none());
+        let error = tls(&options("--grpc 0.0.0.0:50051")).unwrap_err();
+        assert!(
+            error.starts_with(
+                "--grpc 0.0.0.0:50051: without TLS only loopback addresses are served"
+            ),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn beyond_loopback_a_client_ca_is_asked_for() {
+        let beyond = "--grpc 0.0.0.0:50051 --tls-cert /nowhere/c.pem --tls-key /nowhere/k.pem";
+        let error = tls(&options(beyond)).unwrap_err();
+        assert!(
+            error.starts_with("--grpc 0.0.0.0:50051: without --tls-client-ca "),
+            "{error}"
+        );
+        for chosen in ["--tls-client-ca /nowhere/ca.pem", "--any-client"] {
+            let error = tls(&options(&format!("{beyond} {chosen}"))).unwrap_err();
+            assert!(error.contains(": cannot read /nowhere/"), "{error}");
+        }
+        let both = format!("{beyond} --any-client --tls-client-ca /nowhere/ca.pem");
+        assert!(Options::try_parse_from(
+            ["fairlane-switch"]
+                .into_iter()
+                .chain(both.split_whitespace())
+        )
+        .is_err());
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = tls(&options(
+            "--tls-cert /nowhere/c.pem --tls-key /nowhere/k.pem",
+        ))
+        .unwrap_err();
+        assert!(
+            error.starts_with("--tls-cert: cannot read /nowhere/c.pem: "),
+            "{error}"
+        );
+        assert!(Options::try_parse_from(["fairlane-switch", "--tls-cert", "c.pem"]).is_err());
     }
 }

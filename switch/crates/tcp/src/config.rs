@@ -68,7 +68,7 @@ pub enum Backoff {
 
 /// A value outside of its range.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{key}: {value} is not allowed ({allowed})")]
+#[error("{key}: {value} is not allowed (allowed: {allowed})")]
 pub struct ConfigError {
     pub key: &'static str,
     pub value: u64,
@@ -213,7 +213,7 @@ impl TcpConfig {
                 Err(ConfigError {
                     key,
                     value,
-                    allowed: format!("allowed: {least} to {most}"),
+                    allowed: format!("{least} to {most}"),
                 })
             }
         };

@@ -23,11 +23,9 @@ pub mod seq;
 pub mod stats;
 
 pub use config::{Backoff, ConfigError, Naming, Recovery, RtoRule, SackLimit, TcpConfig};
-pub use connection::reset::reset_for;
-pub use connection::{Connection, State};
-pub use segment::flags::Flags;
+pub use connection::{reset_for, Connection, State};
 pub use segment::options::{Options, SackBlocks};
-pub use segment::{Damaged, ParseError, Segment};
+pub use segment::{Damaged, Flags, ParseError, Segment};
 pub use stats::{SenderView, Stats};
 
 /// Nanoseconds of virtual time.

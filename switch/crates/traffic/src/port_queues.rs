@@ -3,9 +3,9 @@
 
 use crate::bit_set::{BitSet, MEMBERS_MAX};
 use crate::limits::{QueueLimits, SharedBuffer, Usage};
+use crate::line::LinkLayer;
 use crate::line::Nanos;
 use crate::link::{Playing, Service};
-use crate::link_layer::LinkLayer;
 use crate::ring::{List, Slab};
 use crate::scheduler::{Scheduler, SchedulerKind, Turn};
 

@@ -2,7 +2,7 @@
 //! Which of a port's queues is served next: strict priority, weighted or deficit round robin, a calendar, or FQ-CoDel's.
 
 use crate::fq::Fq;
-use crate::link_layer::LinkLayer;
+use crate::line::LinkLayer;
 use crate::names::named;
 use crate::round_robin::{RoundRobin, Unit};
 

@@ -4,8 +4,9 @@
 
 use clap::Parser;
 use netio::clock::{monotonic_now, ClockPair, Nanos};
+use netio::interface::Interface;
 use netio::poll::Poller;
-use netio::socket::{Interface, RingOptions, RxRing, TxSocket, TX_BATCH};
+use netio::socket::{RingOptions, RxRing, TxSocket, TX_BATCH};
 use netio::thread;
 use serde_json::json;
 use std::error::Error;

@@ -2,7 +2,7 @@
 //! Captures of links by the control socket: what is running, and where its frames come from.
 
 use crate::network::{Network, DIRECTIONS};
-use crate::request::{missing, nothing_left, take_word, Fields};
+use crate::request::{missing, nothing_left, take_number, take_word, Fields};
 use ::capture::{Interface, Limits, Live, Recorder, SNAP_BYTES, SNAP_BYTES_ALLOWED};
 use fabric::{Passage, See, Tap};
 use serde_json::{json, Value};
@@ -54,13 +54,7 @@ impl Captures {
     ) -> Result<Fields, String> {
         let file = take_file(&mut request)?;
         let end = take_word(&mut request, "at", &ENDS)?.unwrap_or_default();
-        let mut optional = |key: &str, range: Range| match request.shift_remove(key) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => range
-                .read(&value)
-                .map(Some)
-                .map_err(|e| format!("{key}: {e}")),
-        };
+        let mut optional = |key: &str, range: Range| take_number(&mut request, key, range);
         let packets = optional("packets", PACKETS)?.map(|packets| packets as u64);
         let duration = optional("duration_us", DURATION_US)?;
         let snap_bytes = optional("snap_bytes", SNAP)?.map_or(SNAP_BYTES, |bytes| bytes as u32);

@@ -8,10 +8,11 @@
 //! ```
 //!
 //! - [`config`]: `links.json`, with settings as the control socket has them; [`traces`]: the files of traces.
-//! - [`network`]: all links and switches, and the frames on their way; [`lateness`] how late they left.
+//! - [`network`]: all links and switches, and the frames on their way; [`lateness`]: how late they left, and timers in
+//!   time.
 //! - [`capture`]: links whose frames go into files.
 //! - [`request`]: what the control socket understands; [`control`]: the socket itself.
-//! - [`setup`]: from the configuration to [`run`], the loop; [`wakeup`]: timers in time.
+//! - [`setup`]: from the configuration to [`run`], the loop.
 
 pub mod capture;
 pub mod config;
@@ -20,4 +21,3 @@ pub mod network;
 pub mod request;
 pub mod run;
 pub mod setup;
-pub mod wakeup;

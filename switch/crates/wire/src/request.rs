@@ -22,7 +22,7 @@ const OPERATIONS: [&str; 7] = [
     "capture_state",
 ];
 /// Of a spike or outage.
-const DURATION_US: Range = Range {
+pub const DURATION_US: Range = Range {
     min: 1.0,
     max: 600e6,
     unit: " µs",
@@ -50,7 +50,8 @@ pub fn handle(line: &str, now: Nanos, network: &mut Network, ports: Ports<'_>) -
     reply(answer(line, now, network, ports))
 }
 
-pub(crate) type Fields = Map<String, Value>;
+/// The keys of a request that were not read yet, or of an answer.
+pub type Fields = Map<String, Value>;
 
 fn answer(
     line: &str,
@@ -58,13 +59,7 @@ fn answer(
     network: &mut Network,
     ports: Ports<'_>,
 ) -> Result<Fields, String> {
-    let request: Value = serde_json::from_str(line).map_err(|e| format!("not valid JSON: {e}"))?;
-    let Value::Object(mut request) = request else {
-        return Err("a request is a JSON object with the key \"op\"".to_owned());
-    };
-    let op = take_word(&mut request, "op", &OPERATIONS)?;
-    let op = op.ok_or_else(|| missing("op") + "; allowed: " + &OPERATIONS.join(", "))?;
-    let op = OPERATIONS[op];
+    let (op, mut request) = read(line, &OPERATIONS)?;
     if op == "capture_state" {
         return Captures::state(network, request);
     }
@@ -113,9 +108,8 @@ fn answer(
         }
         return Ok(fields);
     }
-    let us = request.shift_remove("duration_us");
-    let us = DURATION_US.read(&us.ok_or_else(|| missing("duration_us"))?);
-    let duration = (us.map_err(|e| format!("duration_us: {e}"))? * 1e3).round() as Nanos;
+    let us = take_number(&mut request, "duration_us", DURATION_US)?;
+    let duration = (us.ok_or_else(|| missing("duration_us"))? * 1e3).round() as Nanos;
     let (blocks, allowed) = match op {
         "spike" => {
             let blocks = match take_word(&mut request, "blocks", &["delivery", "line"])? {
@@ -139,12 +133,30 @@ fn answer(
     Ok(fields)
 }
 
-pub(crate) fn missing(key: &str) -> String {
+/// Reads what is to be done, and the other keys of the request.
+///
+/// # Errors
+/// What is wrong with the line, or the operations that there are.
+pub fn read(line: &str, operations: &[&'static str]) -> Result<(&'static str, Fields), String> {
+    let request: Value = serde_json::from_str(line).map_err(|e| format!("not valid JSON: {e}"))?;
+    let Value::Object(mut request) = request else {
+        return Err("a request is a JSON object with the key \"op\"".to_owned());
+    };
+    let op = take_word(&mut request, "op", operations)?;
+    let op = op.ok_or_else(|| missing("op") + "; allowed: " + &operations.join(", "))?;
+    Ok((operations[op], request))
+}
+
+/// The error of a key that must be there.
+pub fn missing(key: &str) -> String {
     format!("the key \"{key}\" is missing")
 }
 
 /// The index in `names` of what a key names, if it is there.
-pub(crate) fn take_word<T: AsRef<str>>(
+///
+/// # Errors
+/// It is another word.
+pub fn take_word<T: AsRef<str>>(
     request: &mut Fields,
     key: &str,
     names: &[T],
@@ -159,7 +171,19 @@ pub(crate) fn take_word<T: AsRef<str>>(
     })
 }
 
-pub(crate) fn nothing_left(request: &Fields, allowed: &str) -> Result<(), String> {
+/// The number of a key, if it is there and not null.
+///
+/// # Errors
+/// It is out of range, or no number.
+pub fn take_number(request: &mut Fields, key: &str, range: Range) -> Result<Option<f64>, String> {
+    let value = request.shift_remove(key).filter(|value| !value.is_null());
+    let number = value.map(|value| range.read(&value)).transpose();
+    number.map_err(|e| format!("{key}: {e}"))
+}
+
+/// # Errors
+/// A key that nobody has read.
+pub fn nothing_left(request: &Fields, allowed: &str) -> Result<(), String> {
     match request.keys().next() {
         Some(key) => Err(format!("{key}: unknown key; allowed: {allowed}")),
         None => Ok(()),

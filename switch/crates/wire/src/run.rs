@@ -4,19 +4,17 @@
 //! The network's time is the time at which frames arrived in the kernel, and the exact instants between them: a late
 //! wake-up makes frames leave late but bends neither rates nor queue lengths.
 
+use crate::lateness::{SpinBudget, WakeupLatency};
 use crate::network::{Network, Outbox};
 use crate::request::{self, PortReport};
 use crate::setup::LoopOptions;
-use crate::wakeup::{SpinBudget, WakeupLatency};
 use device::{Calls, Device, DeviceHandle, DropReason, Event};
 use netio::clock::{monotonic_now, sleep_until, ClockPair, Nanos};
-use netio::link_watch::LinkWatch;
-use netio::moderation::Moderation;
+use netio::interface::LinkWatch;
 use netio::own_socket::reply;
-use netio::poll::Poller;
-use netio::rest::Rest;
+use netio::poll::{Poller, WakeFd};
+use netio::thread::{Moderation, Rest};
 use netio::tx_batch::{Departure, TxBatch};
-use netio::wake::WakeFd;
 use netio::{Change, PortIo};
 use serde_json::Value;
 use std::cmp::Reverse;

@@ -68,12 +68,8 @@ fn a_group_sends_one_copy_to_each_replica() {
     let group = MulticastGroup {
         id: 6,
         replicas: replicas.to_vec(),
-        metadata: vec![],
     };
-    device
-        .replication_mut()
-        .insert_group(group.clone())
-        .unwrap();
+    device.replication_mut().insert(group.clone()).unwrap();
     let sent = one(&mut device, 0, &frame(MULTICAST, 6, 64));
     let mut got: Vec<_> = sent
         .iter()
@@ -85,13 +81,16 @@ fn a_group_sends_one_copy_to_each_replica() {
         .collect();
     got.sort_unstable();
     assert_eq!(got, [(1, 10), (1, 11), (4, 12)]);
-    let error = device.replication_mut().insert_group(group).unwrap_err();
+    let error = device.replication_mut().insert(group).unwrap_err();
     assert_eq!(error.message, "multicast group 6 exists already");
-    device.replication_mut().delete_group(6).unwrap();
+    device
+        .replication_mut()
+        .delete::<MulticastGroup>(6)
+        .unwrap();
     assert_eq!(
         device
             .replication_mut()
-            .delete_group(6)
+            .delete::<MulticastGroup>(6)
             .unwrap_err()
             .message,
         "multicast group 6 does not exist"
@@ -103,7 +102,7 @@ fn an_ingress_clone_is_the_frame_as_received_with_listed_fields() {
     let mut device = device(PortConfig::default());
     device
         .replication_mut()
-        .insert_session(session(9, &[(2, 3)]))
+        .insert(session(9, &[(2, 3)]))
         .unwrap();
     let sent = one(&mut device, 0, &frame(CLONE_I2E, 9, 64));
     let clone = seen(&sent.iter().find(|(port, ..)| *port == 2).unwrap().1);
@@ -126,7 +125,7 @@ fn an_egress_clone_goes_through_egress_again() {
     let mut device = device(PortConfig::default());
     device
         .replication_mut()
-        .insert_session(session(4, &[(2, 7), (3, 8)]))
+        .insert(session(4, &[(2, 7), (3, 8)]))
         .unwrap();
     let sent = one(&mut device, 0, &frame(CLONE_E2E, 4, 64));
     assert_eq!(sent.len(), 3);
@@ -144,7 +143,7 @@ fn a_clone_session_cuts_its_copies_and_a_missing_one_harms_nothing() {
     let mut device = device(PortConfig::default());
     let mut cut = session(9, &[(2, 0)]);
     cut.packet_length_bytes = 40;
-    device.replication_mut().insert_session(cut).unwrap();
+    device.replication_mut().insert(cut).unwrap();
     let sent = one(&mut device, 0, &frame(CLONE_I2E, 9, 64));
     assert_eq!(
         sent.iter().find(|(port, ..)| *port == 2).unwrap().1.len(),
@@ -179,7 +178,7 @@ fn a_storm_of_clones_ends() {
     let mut device = device(PortConfig::default());
     device
         .replication_mut()
-        .insert_session(session(1, &[(1, 1), (1, 2)]))
+        .insert(session(1, &[(1, 1), (1, 2)]))
         .unwrap();
     one(&mut device, 0, &frame(STORM, 1, 64));
     assert!(device.stats().dropped(DropReason::LoopLimit) > 0);
@@ -226,9 +225,8 @@ fn packet_ins_outlive_their_program() {
     let to_cpu = MulticastGroup {
         id: 5,
         replicas: session(5, &[(510, 1)]).replicas,
-        metadata: vec![],
     };
-    device.replication_mut().insert_group(to_cpu).unwrap();
+    device.replication_mut().insert(to_cpu).unwrap();
     for (op, arg) in [(MULTICAST, 5), (DIGEST, 1), (MULTICAST, 5)] {
         one(&mut device, 0, &frame(op, arg, 64));
     }

@@ -159,7 +159,7 @@ fn what_ingress_or_egress_drops_is_not_told() {
 fn nothing_is_done_for_a_packet_that_ends() {
     let mut device = device(slow());
     let session = session(3, &[(4, 1)]);
-    device.replication_mut().insert_session(session).unwrap();
+    device.replication_mut().insert(session).unwrap();
     device.set_port_up(1, false);
     for op in [CLONE_E2E, STORM, RECIRCULATE, DIGEST] {
         assert!(one(&mut device, 0, &frame(op, 3, 64)).is_empty());
@@ -174,12 +174,8 @@ fn nothing_is_done_for_a_packet_that_ends() {
 fn each_copy_is_told_of_for_itself() {
     let mut device = device(slow());
     let replicas: Vec<_> = [1, 2, 99].map(|port| Replica { port, instance: 1 }).into();
-    let group = MulticastGroup {
-        id: 3,
-        replicas,
-        metadata: vec![],
-    };
-    device.replication_mut().insert_group(group).unwrap();
+    let group = MulticastGroup { id: 3, replicas };
+    device.replication_mut().insert(group).unwrap();
     device.set_port_up(2, false);
     assert!(one(&mut device, 0, &frame(MULTICAST, 3, 64)).is_empty());
     let told = [(DropReason::PortDown, 1), (DropReason::NoSuchPort, 1)];

@@ -23,16 +23,15 @@ fn switch(config: PortConfig) -> Device {
     let group = MulticastGroup {
         id: 1,
         replicas: replicas(&[1, 2, 4]),
-        metadata: Vec::new(),
     };
-    device.replication_mut().insert_group(group).unwrap();
+    device.replication_mut().insert(group).unwrap();
     let session = CloneSession {
         id: 1,
         replicas: replicas(&[4]),
         class_of_service: 0,
         packet_length_bytes: 60,
     };
-    device.replication_mut().insert_session(session).unwrap();
+    device.replication_mut().insert(session).unwrap();
     let mut sent = Sent::default();
     device.advance(NOW, &mut sent);
     device

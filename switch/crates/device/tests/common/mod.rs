@@ -101,10 +101,9 @@ pub fn replicate(device: &mut Device) {
     let group = MulticastGroup {
         id: 3,
         replicas: session.replicas.clone(),
-        metadata: vec![],
     };
-    device.replication_mut().insert_group(group).unwrap();
-    device.replication_mut().insert_session(session).unwrap();
+    device.replication_mut().insert(group).unwrap();
+    device.replication_mut().insert(session).unwrap();
 }
 
 /// A frame that asks for an operation, `len` bytes.

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packet sockets on Linux interfaces: what crosses here is whole Ethernet frames, nothing of P4 or links.
 //!
-//! - [`Interface`]: a name resolved to an index and an MTU.
 //! - [`RxRing`]: frames of one interface, by a memory-mapped AF_PACKET ring; own frames never come back,
 //!   VLAN tags and checksums that the kernel left to the device are put into the frame.
 //! - [`TxSocket`]: frames to any interface, many in one system call.
 
-mod checksum;
-mod interface;
 mod rx_ring;
 mod tx;
 
-pub use checksum::complete_checksum;
-pub use interface::{Interface, InterfaceError};
 pub use rx_ring::{RingOptions, RxCounters, RxFrame, RxRing};
 pub use tx::{TxSocket, TX_BATCH};
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Links: two ends, and the settings of each direction.
+//! Links: two ends, the settings of each direction, and captures of their frames.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+use std::path::PathBuf;
 use traffic::link::{LinkOptionError, LinkOptions, Unit};
 
 /// A link between two nodes.
@@ -93,5 +94,36 @@ impl LinkSettings {
     /// Settings that do not fit each other.
     pub fn applied_to(&self, options: &LinkOptions) -> Result<LinkOptions, LinkOptionError> {
         self.0.applied_to(options, Unit::Ns)
+    }
+}
+
+/// A link's frames in a file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CaptureConfig {
+    pub link: String,
+    /// pcapng; one that is there is replaced.
+    pub file: PathBuf,
+    #[serde(default)]
+    pub direction: Direction,
+    #[serde(default)]
+    pub at: Side,
+    /// Of each frame.
+    pub snap_bytes: Option<u32>,
+}
+
+/// The end of a link at which frames are seen: those that it sends as they come to the link, those for it as they are delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    #[default]
+    A,
+    B,
+}
+
+impl Side {
+    /// As a document has it.
+    pub(crate) fn name(self) -> &'static str {
+        ["a", "b"][self as usize]
     }
 }

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What there is and what happens: from JSON, read and checked as a whole before anything is built.
 
-mod capture;
 mod change;
 mod check;
 mod link;
 mod node;
 
 pub use apps::{App, Bytes, CbrUdp, Command, Distribution, Interactive, OnOff, Video, Web};
-pub use capture::{CaptureConfig, Side};
 pub use change::{Change, PortSample, RegisterSample, Sample};
-pub use link::{Direction, End, LinkConfig, LinkSettings};
+pub use link::{CaptureConfig, Direction, End, LinkConfig, LinkSettings, Side};
 pub use node::{
     HostConfig, LinuxFlow, LinuxHost, Mac, MachineConfig, PortSettings, Program, SwitchConfig,
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The packet replication engine: multicast groups and clone sessions (P4Runtime 1.5 §9.5).
 
-use device::{CloneSession, MulticastGroup, Replica, Replication};
+use device::{CloneSession, Copies, MulticastGroup, Replica};
 
 use super::{Planner, Verb};
 use crate::bytestring;
@@ -56,47 +56,34 @@ impl Planner<'_> {
     /// INVALID_ARGUMENT and UNIMPLEMENTED, naming the group or session and the replica; when it is applied the device's
     /// refusal.
     pub(super) fn replication(&mut self, entry: &PreType) -> Checked {
-        let (verb, (_, id)) = (self.verb, id_of(entry));
+        let (_, id) = id_of(entry);
         match entry {
             PreType::MulticastGroupEntry(given) => {
                 let replicas = self.replicas(&given.replicas);
-                let group = MulticastGroup {
-                    id,
-                    replicas: replicas.at(format_args!("multicast group {id}"))?,
-                    metadata: Vec::new(),
-                };
-                self.put(entry, given.replicas.len(), move |all| match verb {
-                    Verb::Insert => all.insert_group(group),
-                    Verb::Modify => all.modify_group(group),
-                    _ => all.delete_group(id),
-                })
+                let replicas = replicas.at(format_args!("multicast group {id}"))?;
+                self.put(entry, MulticastGroup { id, replicas })
             }
             PreType::CloneSessionEntry(given) => {
                 in_range("clone session id", id, 1..=MAX_SESSION)?;
-                let session = self.session(given).at(format_args!("clone session {id}"))?;
-                self.put(entry, given.replicas.len(), move |all| match verb {
-                    Verb::Insert => all.insert_session(session),
-                    Verb::Modify => all.modify_session(session),
-                    _ => all.delete_session(id),
-                })
+                let session = self.session(given);
+                self.put(entry, session.at(format_args!("clone session {id}"))?)
             }
         }
     }
 
     /// Changes the device's own, and keeps what the client wrote.
-    fn put(
-        &mut self,
-        entry: &PreType,
-        replicas: usize,
-        change: impl FnOnce(&mut Replication) -> Checked + Send + 'static,
-    ) -> Checked {
-        let (id, message) = (id_of(entry), entry.clone());
-        let is_gone = self.verb == Verb::Delete;
-        self.op(1 + replicas / 16, move |target: &mut Target| {
-            change(target.replication())?;
-            let before = match is_gone {
-                true => target.soft.replication.remove(&id),
-                false => target.soft.replication.insert(id, message),
+    fn put<T: Copies + Send + 'static>(&mut self, entry: &PreType, own: T) -> Checked {
+        let (verb, id, message) = (self.verb, id_of(entry), entry.clone());
+        self.op(1 + own.replicas().len() / 16, move |target: &mut Target| {
+            let all = target.replication();
+            match verb {
+                Verb::Insert => all.insert(own),
+                Verb::Modify => all.modify(own),
+                _ => all.delete::<T>(id.1),
+            }?;
+            let before = match verb {
+                Verb::Delete => target.soft.replication.remove(&id),
+                _ => target.soft.replication.insert(id, message),
             };
             target.discard(before);
             Ok(())

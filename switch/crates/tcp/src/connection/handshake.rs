@@ -4,8 +4,8 @@
 use super::{Connection, State};
 use crate::config::{Recovery, TcpConfig};
 use crate::receiver::window_shift;
-use crate::segment::flags::Flags;
 use crate::segment::options::{Options, SackBlocks, TIMESTAMPS_LEN};
+use crate::segment::Flags;
 use crate::segment::Segment;
 use crate::sender::Negotiated;
 use crate::Nanos;

@@ -2,8 +2,7 @@
 //! A segment comes in: the checks of RFC 9293 §3.10.7 in their order.
 
 use super::{Connection, State};
-use crate::segment::flags::Flags;
-use crate::segment::{Damaged, Ecn, Segment};
+use crate::segment::{Damaged, Ecn, Flags, Segment};
 use crate::sender::ack::Ack;
 use crate::seq::after;
 use crate::Nanos;
@@ -198,5 +197,39 @@ impl Connection {
 
     fn scaled_window(&self, segment: &Segment) -> u64 {
         u64::from(segment.window) << self.snd_wscale
+    }
+}
+
+/// The RST (RFC 9293 §3.5.2) that answers a segment which belongs to no connection; None for a RST.
+pub fn reset_for(segment: &Segment) -> Option<Segment> {
+    if segment.flags.rst() {
+        return None;
+    }
+    let reply = Segment {
+        src_port: segment.dst_port,
+        dst_port: segment.src_port,
+        ..Segment::default()
+    };
+    Some(if segment.flags.ack() {
+        Segment {
+            seq: segment.ack,
+            flags: Flags::RST,
+            ..reply
+        }
+    } else {
+        let ack = segment.seq.wrapping_add(segment.seq_len());
+        Segment {
+            ack,
+            flags: Flags::RST | Flags::ACK,
+            ..reply
+        }
+    })
+}
+
+impl Connection {
+    /// Answers nonsense by a RST; the connection's own state stays.
+    fn reject(&mut self, segment: &Segment) {
+        self.sender.stats_mut().unacceptable += 1;
+        self.pending_reset = reset_for(segment);
     }
 }

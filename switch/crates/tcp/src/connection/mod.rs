@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One TCP connection: the endpoint's public face, over a sender and a receiver.
 //!
-//! [`handshake`]: SYNs and what they settle; [`input`]: a segment comes in; [`output`]: the next segment to send;
-//! [`reset`]: RST, also for segments that no connection wants.
+//! [`handshake`]: SYNs and what they settle; [`input`]: a segment comes in, or is reset; [`output`]: the next segment to send.
 
 mod handshake;
 mod input;
 mod output;
-pub mod reset;
+
+pub use input::reset_for;
 
 use crate::clock::Clock;
 use crate::config::TcpConfig;

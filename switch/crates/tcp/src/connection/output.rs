@@ -2,8 +2,8 @@
 //! The next segment that a connection has to send, with its header filled in.
 
 use super::{Connection, State};
-use crate::segment::flags::Flags;
 use crate::segment::options::{Options, SackBlocks};
+use crate::segment::Flags;
 use crate::segment::Segment;
 use crate::Nanos;
 

@@ -9,9 +9,9 @@
 //!
 //! - [`scoreboard`]: what is in flight; [`rtt`]: RTT and RTO.
 //! - [`ack`]: an ACK comes in; [`alert`]: the states above; [`loss`]: timeouts and F-RTO; [`erto`]: E-RTO;
-//!   [`rack`]: losses by time; [`undo`]: none was lost.
+//!   [`rack`]: losses by time.
 //! - [`rate`]: delivery-rate samples, and pacing.
-//! - [`reduction`]: the window in recovery and its growth; [`transmit`]: what may be sent; [`persist`]: zero windows.
+//! - [`reduction`]: the window in recovery, its growth, and back where none was lost; [`transmit`]: what may be sent; [`persist`]: zero windows.
 //!
 //! Without SACK, duplicate ACKs are counted as SACKed segments. So "cwnd = ssthresh, and `sacked_out` grows" is
 //! the inflated window of RFC 5681 §3.2 and RFC 6582 seen from the other side: in flight shrinks instead of cwnd growing,
@@ -31,7 +31,6 @@ pub mod reduction;
 pub mod rtt;
 pub mod scoreboard;
 pub mod transmit;
-pub mod undo;
 
 use crate::cc::{CaEvent, CaState, CcTcp, CongestionControl, INFINITE_SSTHRESH, UNPACED};
 use crate::clock::Clock;

@@ -3,7 +3,7 @@
 //!
 //! All instants are computed, never observed: calling late changes nothing in what happens when.
 
-use super::jitter::JitterDraw;
+use super::impairments::JitterDraw;
 use super::options::{LOSS, RATE_BPS};
 use super::segments::{Newest, Segment};
 use super::series::Playing;

@@ -2,7 +2,7 @@
 //! What a link reads of the packets that it carries, where its bit errors ask for it: their payload, and which were sent before.
 
 use super::UNTOUCHED_BYTES as ETHERNET_BYTES;
-use crate::seeds::fnv1a;
+use crate::fnv1a;
 use std::ops::Range;
 
 const IPV4: u16 = 0x0800;

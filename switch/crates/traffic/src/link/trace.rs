@@ -4,7 +4,7 @@
 //! A text file, one number a line: milliseconds since the trace began, never going back. Each line is an opportunity
 //! to carry [`OPPORTUNITY_BYTES`]; a trace that has ended begins anew at the time of its last line.
 
-use super::bit_errors::UNTOUCHED_BYTES;
+use super::impairments::UNTOUCHED_BYTES;
 use super::Nanos;
 use std::sync::Arc;
 
