@@ -240,7 +240,7 @@ def _measured(
     for run in runs:
         for point, metric in itertools.product(run.select(plot.where), metrics):
             group = labels.split_metric(metric)[1]
-            label = labels.value_label(by, point.params.get(by)) if by else group or labels.name_of(metric).label
+            label = labels.setting_label(by, point.params.get(by)) if by else group or labels.name_of(metric).label
             where = {"panel": panels.title(point), "metric": metric, "label": label, "x": _at(point, plot.x)}
             where |= {"runtime": labels.value_label("runtime", run.runtime), "rate": point.params.get("rate_bps")}
             if spread := point.get(metric):
@@ -334,6 +334,8 @@ def _lines(plot: Lines, runs: Sequence[RunFolder]) -> p9.ggplot:
         data["panel"] = (data["panel"] + "\n" + data["quantity"]).str.strip()
     data, is_number = _in_order(data), data["x"].map(labels.is_number)
     words, data = data[~is_number & data["source"].isna()], data[is_number].astype({"x": float})
+    if any(plot.x in point.params for run in runs for point in run.points):
+        data["x"] *= labels.name_of(plot.x).scale
     measured = data[data["source"].isna()]
     notes = [
         *(_whiskers(measured) if plot.band else ()),
@@ -517,7 +519,7 @@ def _cdf(plot: Cdf, runs: Sequence[RunFolder]) -> p9.ggplot:
                     panel=titles if plot.panel == "group" else panels.title(point),
                     label=mine["group"]
                     if plot.by == "group"
-                    else labels.value_label(plot.by, point.params.get(plot.by)),
+                    else labels.setting_label(plot.by, point.params.get(plot.by)),
                     runtime=labels.value_label("runtime", run.runtime),
                 )
             )
