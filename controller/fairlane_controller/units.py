@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from fairlane_controller.errors import bad_input
 
 _NUMBER = re.compile(r"^\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-zµ/]*)\s*$")
+_BYTES_PER_S = re.compile(r"B(/s|ps)\s*$")
 
 _SI = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _RATE_UNITS = {"": 1.0} | {f"{p}{u}": f for p, f in _SI.items() for u in ("bit", "bps", "bit/s", "b/s")}
@@ -34,7 +35,7 @@ def _parse(text: str, what: str, units: Mapping[str, float], kind: str, examples
 def parse_rate(text: str, what: str = "rate", *, needs_unit: bool = False) -> float:
     """Bits per second of `2Mbit`, `2Mbps`, `512 kbit`; a bare number is bit/s.
 
-    `Mbps` is megabit per second here, unlike in tc(8) where it is megabyte.
+    `Mbps` is megabit per second here, unlike in tc(8) where it is megabyte. `MB/s` and `MBps` are refused.
 
     Args:
         text: The number with its unit.
@@ -45,6 +46,8 @@ def parse_rate(text: str, what: str = "rate", *, needs_unit: bool = False) -> fl
         FairlaneError: BAD_INPUT.
     """
     units = {**_RATE_UNITS, "": math.inf} if needs_unit and text.strip() != "0" else _RATE_UNITS
+    if _BYTES_PER_S.search(text):
+        units = {}
     return _parse(text, what, units, "a number with a unit", RATE_EXAMPLES)
 
 

@@ -57,6 +57,7 @@ def test_the_list_imports_no_command() -> None:
         (("status", "--jsn"), "no such option: --jsn (Possible options: --json); see `fairlane status -h`"),
         (("threshold", "shwo"), "Did you mean 'show'?; see `fairlane threshold -h`"),
         (("gfr", "vc", "add"), "missing argument 'NAME'; see `fairlane gfr vc add -h`"),
+        (("threshold", "set", "-1"), "a value that begins with - is read as an option; none may be negative"),
         (("ports", "set", "s1:3", "--rate"), "option '--rate' requires an argument"),
     ],
 )

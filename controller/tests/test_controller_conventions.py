@@ -67,6 +67,10 @@ def test_a_switch_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [one.name for one in resolve(None, None, parse_port("s2:3")).endpoints] == ["s2"]
     assert [one.name for one in resolve(None, ["s1"], parse_port("3")).endpoints] == ["s1"]
     assert len(resolve(None, None, parse_port("3")).endpoints) == 2
+    with pytest.raises(FairlaneError, match=r"port 's1-3': must be SWITCH:PORT, e\.g\. s1:3 \(there are s1, s2\)"):
+        resolve(None, None, parse_port("s1-3")).one(parse_port("s1-3"))
+    with pytest.raises(FairlaneError, match=r"name a switch with --switch \(there are s1, s2\)"):
+        resolve(None, None).one()
     with pytest.raises(FairlaneError, match="s1:3 names its switch: leave --switch out"):
         resolve(None, ["s2"], parse_port("s1:3"))
 

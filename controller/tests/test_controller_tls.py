@@ -297,7 +297,7 @@ def test_bad_days_and_hosts_make_nothing(tmp_path: Path, capsys: pytest.CaptureF
 
     with pytest.raises(SystemExit, match="2"):
         main(["setup", "certs", str(tmp_path / "c"), "--days", "0"])
-    assert "invalid value for '--days': Input should be greater than or equal to 1" in capsys.readouterr().err
+    assert "invalid value for '--days': must be greater than or equal to 1" in capsys.readouterr().err
     with pytest.raises(FairlaneError, match="must be a name or an address"):
         make_certificates(tmp_path / "c", hosts=["not a host"])
     assert not (tmp_path / "c").exists()

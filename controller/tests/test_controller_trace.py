@@ -137,7 +137,7 @@ def test_mistakes_and_other_targets(wired_switch: LiveSwitch) -> None:
         (("s1:1", "--packet", TCP, "--hex", "00"), 2, "name one of --packet"),
         (("s1:1", "--packet", TCP, "--live"), 2, "name one of --packet"),
         (("s1:1", "--packet", TCP, "--filter", "dport=1"), 2, "name one of --packet"),
-        (("s1:1", "--hex", "0g"), 2, "invalid value for '--hex'"),
+        (("s1:1", "--hex", "0g"), 2, "--hex: must be pairs of hexadecimal digits"),
         (("s1:1", "--live", "--filter", "scr=1"), 2, "expected one of `ingress_port`, `src`"),
         (("s1:1", "--live", "--filter", "dport=http"), 2, "dport: "),
         (("s1:1", "--live", "--filter", "src=nobody"), 2, "match.src: invalid IP address"),

@@ -28,7 +28,9 @@ def test_sizes(text: str, value: int) -> None:
     assert parse_size(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "fast", "2Zbit", "2MB", "-1Mbit", "1e6", "2 M bit", "9" * 400 + "Gbit"])
+@pytest.mark.parametrize(
+    "text", ["", "fast", "2Zbit", "2MB", "2MB/s", "2MBps", "-1Mbit", "1e6", "2 M bit", "9" * 400 + "Gbit"]
+)
 def test_a_bad_rate_is_refused_with_examples(text: str) -> None:
     with pytest.raises(FairlaneError, match=r"--rate .*examples: 512kbit"):
         parse_rate(text, "--rate")

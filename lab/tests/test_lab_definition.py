@@ -357,3 +357,14 @@ def test_a_parameter_sets_several_keys_each_with_its_factor() -> None:
     assert (run.params["threshold"], run.control.threshold) == (8, 8)
     with pytest.raises(ExperimentError, match=r"sets.threshold: got 'auto', which has no product with 2"):
         expand(made, Selection(values={"threshold": ("auto",)}))
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("qthresh-table1", "Qthresh (Chae, Choi, KIPS Transactions C 2004): Table 1, Fig. 2"),
+        ("ten-queues", "no paper: the schemes of fairlane side by side"),
+    ],
+)
+def test_where_an_experiment_comes_from_is_one_sentence(name: str, source: str) -> None:
+    assert load(name).experiment.source == source

@@ -274,7 +274,16 @@ def test_a_parameter_that_a_plot_does_not_name_gets_panels(tmp_path: Path) -> No
         assert sorted(bars["y"][bars["panel"] == f"buffer {buffer}"]) == pytest.approx(sorted(values))
     lines = Lines(kind="lines", name="l", title="L", x="buffer_packets", y="fairness")
     assert panels_of(lines, [run]) == ["drop-tail", "Qthresh"]
-    assert panels_of(plot.model_copy(update={"panel": "buffer_packets"}), [run]) == ["buffer 20", "buffer 100"]
+
+
+def test_an_axis_and_a_legend_have_the_units_that_they_name(tmp_path: Path) -> None:
+    text = SWEPT.replace("buffer_packets = [20, 100]", "rate_bps = [2_000_000, 4_000_000]").replace(
+        'buffer_packets = "topology.ports.s1-p3.queue_packets"', 'rate_bps = "topology.links.s1-s2.rate_bps"'
+    )
+    run = open_run(make_folder(tmp_path / "r", text))
+    lines = Lines(kind="lines", name="l", title="L", x="rate_bps", y="fairness")
+    assert sorted(set(rows_of(lines, [run])["x"])) == [2.0, 4.0]
+    assert "rate (Mbit/s)" in texts_of(draw(lines, [run]))
 
 
 def test_more_panels_than_can_be_read_are_refused(table2: list[RunFolder]) -> None:
@@ -342,6 +351,9 @@ def test_colours_are_fixed_for_known_names_and_never_twice() -> None:
         (setting_label("threshold", "auto"), "Qthresh self-tuning"),
         (setting_label("scheme", "drop_tail"), "drop-tail"),
         (setting_label("delay_ms", 5), "one-way delay 5 ms"),
+        (setting_label("tick_s", 0.1), "tick of the clock 100 ms"),
+        (setting_label("udp_bps", 15e6), "UDP rate 15 Mbit/s"),
+        (setting_label("load", 0.9), "offered load 90 %"),
         (axis_label(name_of("fairness")), "fairness (min/max, %)"),
         (axis_label(name_of("goodput_bps[reno]")), "goodput, reno (Mbit/s)"),
         (format_metric("fairness", 0.9164), "91.6"),

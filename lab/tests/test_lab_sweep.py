@@ -116,6 +116,12 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     run_campaign(Campaign(definition(), THREE, folder), local_executor(RUN))
     with pytest.raises(RunFolderError, match="holds results of something else: seed was 1, is 2"):
         run_campaign(Campaign(definition(), Selection(seed=2), folder), local_executor(RUN))
+    kept = json.loads((folder / "campaign.json").read_text())
+    other = {**kept, "build": {**kept["build"], "code": "0" * 64}}
+    (folder / "campaign.json").write_text(json.dumps(other))
+    with pytest.raises(RunFolderError, match=r"something else: build\.code was 000000000000, is [0-9a-f]{12}; name"):
+        run_campaign(Campaign(definition(), THREE, folder), local_executor(RUN))
+    (folder / "campaign.json").write_text(json.dumps(kept))
     changed = load_text(FILE.replace("warmup_s = 5", "warmup_s = 6"), "small.toml", "small")
     with pytest.raises(RunFolderError, match="definition_sha256 was"):
         run_campaign(Campaign(changed, THREE, folder), local_executor(RUN))

@@ -246,6 +246,20 @@ def test_a_bad_topology_starts_nothing(content: str, message: str, tmp_path: Pat
     assert ours() == []
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--instance", "-1"), "--instance -1: must be 0 to 770"),
+        (("--folder", "/nowhere"), "--folder /nowhere: there is no such folder"),
+    ],
+)
+def test_a_bad_option_starts_nothing(option: tuple[str, str], message: str) -> None:
+    done = subprocess.run([*launcher(INSTANCE), *option], capture_output=True, text=True, timeout=START_TIMEOUT_S)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert ours() == []
+
+
 @needs_root
 def test_a_missing_binary_is_named_and_nothing_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     folder = tmp_path / "bin"

@@ -322,10 +322,11 @@ def capture(
         ended = asyncio.run(_until_done(wire, file))
     if as_json:
         print_json({"file": str(file), "packets": ended.packets, "lost": ended.lost, "error": ended.error})
-    else:
+    elif ended.packets or not ended.error:
         say(f"{ended.packets:,} packets in {file}" + (f", {ended.lost:,} came too fast" if ended.lost else ""))
     if ended.error:
-        raise FairlaneError(ErrorCode.REFUSED, f"the capture ended early: {ended.error}")
+        code = ErrorCode.REFUSED if ended.packets else ErrorCode.BAD_FILE
+        raise FairlaneError(code, f"the capture ended early: {ended.error}")
 
 
 async def _until_done(wire: WireClient, file: Path) -> CaptureState:

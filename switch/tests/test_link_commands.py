@@ -76,6 +76,7 @@ class Topology:
         self.asked: list[Request] = []
         self.looks = 0
         self.capture_error: str | None = None
+        self.packets = 1234
         self.wire = Server(self.folder / "wire.sock", self._wire)
         self.switches = {
             name: Server(self.folder / f"{name}.sock", lambda request, name=name: self._switch(name, request))
@@ -147,7 +148,7 @@ class Topology:
             case "capture_state":
                 self.looks += 1
                 over = self.looks > 2 or bool(request["stop"])
-                return {"ok": True, "packets": 1234, "lost": 5, "done": over, "error": self.capture_error}
+                return {"ok": True, "packets": self.packets, "lost": 5, "done": over, "error": self.capture_error}
             case _:
                 self.asked.append(request)
                 return {"ok": True}
@@ -410,6 +411,10 @@ def test_a_capture_is_asked_for_and_followed_to_its_end(topology: Topology, tmp_
     ]  # fmt: skip
     topology.looks, topology.capture_error = 0, "/full: No space left on device"
     assert "the capture ended early: /full: No space left on device" in call("capture", "s1-s2", "x", code=5)
+    topology.looks, topology.packets = 0, 0
+    assert call("capture", "s1-s2", "x", code=3).split()[0] == "fairlane:", (
+        "no line of 0 packets in a file that is not there"
+    )
     assert "there is no link 's9'" in call("capture", "s9", "x", code=3)
     assert "h1-s1 is a bare veth pair" in call("capture", "h1-s1", "x", code=5)
     assert "at 'c' is not known; allowed: a, b" in call("capture", "s1-s2", "x", "--at", "c", code=2)

@@ -106,7 +106,7 @@ def diff_command(file: LastFileArgument = None, state: StateOption = None, as_js
 
 def _print_differences(name: str, rows: Sequence[Row]) -> None:
     """Print what differs, or differed, from the configuration `name`."""
-    say(f"{name}: {len(rows)} differences" if rows else f"{name}: the switches have what it says")
+    say(f"{name}: {counted(len(rows), 'difference')}" if rows else f"{name}: the switches have what it says")
     for row in rows:
         say(f"{_MARKS[row.status]} {row.switch} {row.what} {row.place}: {row.status}")
         for who, text in (("file", row.wanted), ("now", row.current)):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -80,5 +81,8 @@ def usage_message(error: Exception) -> str:
     """One sentence of an error of typer's: what is wrong, what is near, where the help is."""
     message = " ".join(cast("Any", error).format_message().split()).rstrip(".")
     message = message[:1].lower() + message[1:]
+    message = message.replace(": Value error, ", ": ", 1).replace(": Input should be", ": must be", 1)
+    if re.match(r"no such option: -[0-9.]", message):
+        message += " (a value that begins with - is read as an option; none may be negative)"
     ctx = getattr(error, "ctx", None)
     return message if ctx is None else f"{message}; see `{ctx.command_path} -h`"

@@ -37,7 +37,7 @@ _BY_PANEL = {
         "undo": (".undo:undo_command", "Take the last change back, or list the changes."),
     },
     "Set up and run": {
-        "new": (".new:new_command", "Write a queueing scheme, or an experiment, of your own to begin from."),
+        "new": (".new:new_command", "Write a queueing scheme, a sender or an experiment of your own to begin from."),
         "config": (".config:config_app", "Set switches up; the configuration file: check, diff, apply."),
         "run": (".run:run_command", "The control loop, in the foreground, until Ctrl-C."),
         "setup": (".setup:setup_app", "What this machine lacks: report it, install it; test certificates."),

@@ -180,7 +180,7 @@ def set_(
     """
     targets, change = resolve(state, switch, port), PortChange(**changes, weights=dict(map(_weight, weight or ())))
     need_changes("ports set", change.values_by_name)
-    switch_name = targets.one("a port is").name
+    switch_name = targets.one(port).name
     number, plan = asyncio.run(_set(targets, port, change, dry_run))
     if as_json:
         done = {"change": change.values_by_name, "done": plan.sentences}

@@ -35,7 +35,7 @@ def set_command(
     Examples: `fairlane config set s1:3 target=10ms`, `fairlane config set s1:3 ecn=false --dry-run`
     """
     targets = resolve(state, switch, port)
-    run, name = targets.need_run(), targets.one("a port is").name
+    run, name = targets.need_run(), targets.one(port).name
     if wrong := [text for text in settings if "=" not in text]:
         raise bad_input(f"{wrong[0]!r}: must be KEY=VALUE, e.g. target=10ms")
     given = {key: plain_value(value) for key, _, value in (text.partition("=") for text in settings)}

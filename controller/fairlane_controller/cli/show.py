@@ -315,7 +315,7 @@ def describe_command(
     )  # with all that changes a port
 
     targets = resolve(state, switch, port)
-    name, number = targets.one("a port is").name, known_port(targets, port)
+    name, number = targets.one(port).name, known_port(targets, port)
 
     async def read() -> tuple[Snapshot, list[PolledPort]]:
         snapshot = await _read(targets, port, interval)

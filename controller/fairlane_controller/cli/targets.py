@@ -39,11 +39,13 @@ class Targets:
         folder = self.folder
         return folder if folder is not None and loop_runs(folder) else None
 
-    def one(self, what: str) -> Endpoint:
-        """The only switch that is meant; BAD_INPUT, with the names, where there are several of which `what` would be of one."""
+    def one(self, port: PortRef | None = None) -> Endpoint:
+        """The only switch that is meant; BAD_INPUT, with the names, where there are several. `port`: what was typed, if a port names the switch."""
         if len(self.endpoints) != 1:
             names = ", ".join(endpoint.name for endpoint in self.endpoints)
-            raise bad_input(f"{what} one switch's: name it with --switch (there are {names})")
+            example = f"{self.endpoints[0].name}:{port.name if port.name.isdecimal() else 3}" if port else ""
+            way = f"port {port.name!r}: must be SWITCH:PORT, e.g. {example}" if port else "name a switch with --switch"
+            raise bad_input(f"{way} (there are {names})")
         return self.endpoints[0]
 
     def need_run(self) -> RunState:

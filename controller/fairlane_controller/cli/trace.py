@@ -30,11 +30,19 @@ Row = dict[str, Any]
 TIMEOUT = Seconds(60)
 
 
+def parse_hex(text: str) -> bytes:
+    """A frame of hexadecimal digits, also with 0x before them. BAD_INPUT."""
+    try:
+        return bytes.fromhex(text.removeprefix("0x"))
+    except ValueError:
+        raise bad_input("--hex: must be pairs of hexadecimal digits, e.g. 080000000100…") from None
+
+
 def trace_command(
     port: Annotated[PortRef, port_argument("Where the packet comes in: s1:1, or 1 with --switch.")],
     packet: Annotated[str | None, typer.Option("--packet", help=f"A packet such as {frames.EXAMPLE}; options {', '.join(frames.OPTION_MAX)}.")] = None,
     pcap: Annotated[str | None, typer.Option("--pcap", help="A frame of a pcap file: FILE#N, N from 1.")] = None,
-    hexadecimal: Annotated[bytes | None, typer.Option("--hex", parser=bytes.fromhex, metavar="DIGITS", help="A frame as hexadecimal digits.")] = None,
+    hexadecimal: Annotated[bytes | None, typer.Option("--hex", parser=parse_hex, metavar="DIGITS", help="A frame as hexadecimal digits.")] = None,
     live: Annotated[bool, typer.Option("--live", help="The next real packets that come in there.")] = False,
     match: Annotated[str, typer.Option("--filter", help="With --live: KEY=VALUE,…; keys src, dst, sport, dport, protocol.")] = "",
     count: Annotated[int, typer.Option("--count", help="With --live: the number of packets.")] = 1,
@@ -49,7 +57,7 @@ def trace_command(
     Example: `fairlane trace s1:1 --live --filter src=10.0.1.1,dport=5001`
     """
     targets = resolve(state, switch, port)
-    endpoint = targets.one("a packet's path begins at")
+    endpoint = targets.one(port)
     sources = (packet, frames.packet), (pcap, frames.from_pcap)
     given = [parse(text) for text, parse in sources if text is not None]
     given += [hexadecimal] if hexadecimal else []

@@ -26,7 +26,7 @@ from fairlane_controller.verbs.script import Line, plan_lines, read_lines, read_
 
 def _run(targets: Targets, lines: Sequence[Line], *, dry_run: bool, as_json: bool) -> bool:
     """Do lines: those that write as one change of the history, then those that read; False after a dry run."""
-    targets.one("a program's tables are")
+    targets.one()
     writes = any(line.writes for line in lines)
 
     async def plan(sites: Sites) -> Planned:

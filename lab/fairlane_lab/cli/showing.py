@@ -75,7 +75,7 @@ def _print(definition: Definition, runs: dict[str, list[Scenario]], points: dict
     experiment = definition.experiment
     console.print(f"[bold]{experiment.name}[/bold]: {experiment.title}")
     files = " → ".join([definition.origin, *map(shown, definition.source.files[1:])])
-    console.print(f"{experiment.paper}: {experiment.reproduces}   ({files})", style="dim", soft_wrap=True)
+    console.print(f"{experiment.source}   ({files})", style="dim", soft_wrap=True)
     console.print(" ".join(experiment.what.split()))
     flows = next(iter(runs.values()))[0].flows
     table = make_table(

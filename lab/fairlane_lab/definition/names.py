@@ -33,6 +33,11 @@ def _share(label: str, head: str = "") -> Name:
     return Name(label, "%", 100, head=head)
 
 
+def _of_column(title: str, unit: str) -> Name:
+    """A column of a program: times that packets wait are read in ms."""
+    return Name(title, "ms", 1000) if unit == "s" else Name(title, unit)
+
+
 def _complete(names: Mapping[str, Name | str]) -> dict[str, Name]:
     """Names and labels of columns as names: with the unit of a column's last word, and its words where there is no label."""
     found: dict[str, Name] = {}
@@ -175,7 +180,7 @@ RUN_METRICS: dict[str, Name] = {
             "relative_throughput": "throughput, relative",
         }
     ),
-    **{each.name: Name(each.title, each.unit) for each in (AqmProgram.delay, AqmProgram.marks)},
+    **{each.name: _of_column(each.title, each.unit) for each in (AqmProgram.delay, AqmProgram.marks)},
     **{name: about for part in known_parts() for name, about in part.run_metrics.items()},
 }
 """One value a run. `metric[group]` is the same of one group of flows, for those in GROUP_METRICS."""
@@ -258,7 +263,7 @@ def part_of(program: str) -> LabPart:
         PARAMETERS.setdefault(name, Name(name.replace("_", " "), kind=int if field.annotation is int else str))
         SWITCH_PARAMETERS.add(name)
     for column in part.measured:
-        RUN_METRICS.setdefault(column.name, Name(column.title, column.unit))
+        RUN_METRICS.setdefault(column.name, _of_column(column.title, column.unit))
     return part
 
 

@@ -263,6 +263,12 @@ class Experiment(Strict):
     main_metrics: tuple[MetricText, ...] = ()
     """Columns of the result table in the terminal; empty: a choice from the groups that there are."""
 
+    @property
+    def source(self) -> str:
+        """Paper and what is reproduced of it, for people; without a paper what is asked."""
+        paper = f"no paper{self.paper[4:]}" if self.paper.startswith("none") else self.paper
+        return f"{paper}: {self.reproduces.removeprefix('nothing: ')}"
+
     def runs_in(self, runtime: str) -> bool:
         """Whether it can: what runs on Linux in real time (`mininet`) runs on Linux in virtual time (`kernel`)."""
         return runtime in self.runtimes or (runtime == "kernel" and "mininet" in self.runtimes)

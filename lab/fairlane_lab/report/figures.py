@@ -236,11 +236,12 @@ def _measured(
 ) -> pd.DataFrame:
     """A row for each metric of a point, with its spread, and one for each value that a paper has for it, with its `source`; in the units of `quantity`."""
     panels = _Panels(runs, plot, (plot.x, by, *([plot.y] if isinstance(plot, Heat) else ())), plot.panel)
+    named = labels.value_label if isinstance(plot, Heat) else labels.setting_label  # an axis has its name beside it
     rows: list[dict[str, Any]] = []
     for run in runs:
         for point, metric in itertools.product(run.select(plot.where), metrics):
             group = labels.split_metric(metric)[1]
-            label = labels.value_label(by, point.params.get(by)) if by else group or labels.name_of(metric).label
+            label = named(by, point.params.get(by)) if by else group or labels.name_of(metric).label
             where = {"panel": panels.title(point), "metric": metric, "label": label, "x": _at(point, plot.x)}
             where |= {"runtime": labels.value_label("runtime", run.runtime), "rate": point.params.get("rate_bps")}
             if spread := point.get(metric):
@@ -282,7 +283,7 @@ def _paper(data: pd.DataFrame, **filled: Any) -> list[Any]:
 
 
 def _axis_of(parameter: str) -> str:
-    return "" if parameter == "case" else labels.axis_label(labels.name_of(parameter))
+    return "" if parameter in ("case", "control") else labels.axis_label(labels.name_of(parameter))
 
 
 def _whiskers(data: pd.DataFrame) -> list[str]:
@@ -334,6 +335,8 @@ def _lines(plot: Lines, runs: Sequence[RunFolder]) -> p9.ggplot:
         data["panel"] = (data["panel"] + "\n" + data["quantity"]).str.strip()
     data, is_number = _in_order(data), data["x"].map(labels.is_number)
     words, data = data[~is_number & data["source"].isna()], data[is_number].astype({"x": float})
+    if any(plot.x in point.params for run in runs for point in run.points):
+        data["x"] *= labels.name_of(plot.x).scale
     measured = data[data["source"].isna()]
     notes = [
         *(_whiskers(measured) if plot.band else ()),
@@ -370,8 +373,9 @@ def _heat(plot: Heat, runs: Sequence[RunFolder]) -> p9.ggplot:
     cells = data[data["source"].isna()]
     framed = data[data["source"].notna()]
     middle, rows = (cells["y"].min() + cells["y"].max()) / 2, ordered(data["label"])
+    nothing = cells["y"].abs() < cells["y"].abs().max() / 1e6
     cells = cells.assign(
-        text=[f"{y:.0f}" if abs(y) >= 9.95 else labels.number(y, 2) for y in cells["y"]],
+        text=[f"{y:.0f}" if abs(y) >= 9.95 else labels.number(y, 2) for y in cells["y"].mask(nothing, 0.0)],
         # Never black or white itself, which a dark page would turn round.
         ink=np.where(cells["y"] < middle, "#fdfdfd", "#111111"),
     )
@@ -517,7 +521,7 @@ def _cdf(plot: Cdf, runs: Sequence[RunFolder]) -> p9.ggplot:
                     panel=titles if plot.panel == "group" else panels.title(point),
                     label=mine["group"]
                     if plot.by == "group"
-                    else labels.value_label(plot.by, point.params.get(plot.by)),
+                    else labels.setting_label(plot.by, point.params.get(plot.by)),
                     runtime=labels.value_label("runtime", run.runtime),
                 )
             )

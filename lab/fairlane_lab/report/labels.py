@@ -70,12 +70,11 @@ def value_label(column: str, value: Any) -> str:
     if (column, str(value)) in _VALUES:
         return _VALUES[column, str(value)]
     if is_number(value):
-        name = PARAMETERS.get(column)
-        if column == "rate_bps":
+        name = PARAMETERS.get(column, Name(column))
+        if name.unit == "Mbit/s":
             return format_rate(rounded(float(value), 4))
-        if name is not None and name.unit in ("ms", "s"):
-            return f"{number(float(value))} {name.unit}"
-        return number(float(value))
+        text = number(value * name.scale)
+        return f"{text} {name.unit}" if name.unit in ("ms", "s", "%") else text
     return str(value)
 
 

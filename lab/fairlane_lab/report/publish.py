@@ -204,15 +204,6 @@ class Section(Measured):
         return sentences(self.judged)
 
     @property
-    def whys(self) -> dict[str, list[str]]:
-        """Why sentences are not met, as far as it is known, each reason with its sentences."""
-        found: dict[str, list[str]] = {}
-        for row in self.sentences:
-            if row.why:
-                found.setdefault(row.why, []).append(row.text)
-        return found
-
-    @property
     def changed(self) -> list[tuple[str, Changed]]:
         """Every bound of its own that was changed after it was measured, and how."""
         expect = self.definition.experiment.expect
@@ -318,6 +309,11 @@ class Page:
     def sentences(self) -> list[Sentence]:
         """What all its experiments ask."""
         return [row for section in self.sections for row in section.sentences]
+
+    @property
+    def on_linux(self) -> list[str]:
+        """The experiments that Linux's TCP can run, too."""
+        return [each.name for each in self.sections if each.definition.experiment.runs_in("mininet")]
 
     @property
     def drawn(self) -> dict[str, list[str]]:

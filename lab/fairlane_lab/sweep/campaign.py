@@ -21,6 +21,7 @@ from fairlane_controller.documents import write_json, write_whole
 from fairlane_lab.definition.expansion import Selection, expand
 from fairlane_lab.definition.loading import Definition
 from fairlane_lab.definition.points import make_points
+from fairlane_lab.definition.strict import is_table
 from fairlane_lab.inputs import COPIES, Input, build_hashes, campaign_inputs, copy_inputs, digest_once
 from fairlane_lab.problems import RunFolderError
 from fairlane_lab.results.folder import metadata, publish, read_document
@@ -276,7 +277,16 @@ def _differing(theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> list[str]:
     then, now = ({**each, **each.get("inputs", {})} for each in (theirs, mine))
     names = [name for name in now if name not in ("inputs", "selections")]
     shared = [name for name in names if name not in mine["inputs"] or name in then]
-    return [f"{name} was {_short(then.get(name))}, is {_short(now[name])}" for name in shared if then.get(name) != now[name]]  # fmt: skip
+    return [
+        each for name in shared if then.get(name) != now[name] for each in _changed(name, then.get(name), now[name])
+    ]
+
+
+def _changed(name: str, then: Any, now: Any) -> list[str]:
+    if is_table(then) and is_table(now):
+        differ = [key for key in {**then, **now} if then.get(key) != now.get(key)]
+        return [text for key in differ for text in _changed(f"{name}.{key}", then.get(key), now.get(key))]
+    return [f"{name} was {_short(then)}, is {_short(now)}"]
 
 
 def _short(value: Any) -> str:

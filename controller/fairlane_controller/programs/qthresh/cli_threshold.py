@@ -168,7 +168,7 @@ def change_policies(
                     changes.append(EntityChange(before, new.entry))
                 if (stored := changed_settings(wanted, store)) is not None:
                     documents[stored.document] = stored.value
-                    words = (f"{name} {stored.current[name]} becomes {value}" for name, value in stored.wanted.items())
+                    words = (f"{name} {'-' if (old := stored.current[name]) is None else old} becomes {'-' if value is None else value}" for name, value in stored.wanted.items())  # fmt: skip
                     notes.setdefault(switch, []).extend(f"{stored.place}: {one}" for one in words)
                 rows.append(
                     {"switch": switch, "port": number, "class": traffic_class, **new.values, "mode": wanted.mode}
@@ -176,7 +176,7 @@ def change_policies(
                 if new.scheme is Scheme.LANES and not new.lanes.own:
                     rows[-1]["why_no_lanes"] = why_no_lanes(state)
         if not rows:
-            name = "" if port is None else f" {port.number}"
+            name = "" if port is None else f" {f'{port.switch}:' if port.switch else ''}{port.number}"
             listed = ", ".join(managed) or "none: run `fairlane config init`"
             raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"port{name} is not managed; managed ports: {listed}")
         return Planned(ChangeSet(entries), documents, notes=notes)
