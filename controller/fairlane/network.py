@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Coroutine, Mapping, Sequence
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from fairlane_controller.cli.options import SWITCHES
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.config.apply import Applied, apply, apply_to_port
 from fairlane_controller.config.read import Loaded, Source, parse
@@ -41,7 +43,7 @@ def connect(topology: str | Path | None = None, *, switches: str | Sequence[str]
 
     """
     names = [switches] if isinstance(switches, str) else list(switches)
-    return Network(resolve(None if topology is None else str(topology), names))
+    return Network(resolve(None if topology is None else str(topology), names), tuple(names))
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Network:
     """Switches, and the topology that they belong to."""
 
     targets: Targets
+    switches: tuple[str, ...] = ()
+    """Those of `connect`."""
 
     def snapshot(self, interval_s: float = 0.0) -> Snapshot:
         """Everything that the switches and the loop say now: what `fairlane status`, `flows` and `drops` show.
@@ -115,7 +119,7 @@ class Network:
         return _wait(apply(_loaded(configuration, run), run, "fairlane.Network.apply"))
 
     def command(self, *words: str) -> Any:
-        """Run any command of `fairlane` that has `--json`, in a process of its own.
+        """Run any command of `fairlane` that has `--json`, in a process of its own. Where it has `--switch`, it means these switches.
 
         Args:
             words: `"threshold", "set", "s1:3", "5"`.
@@ -127,9 +131,10 @@ class Network:
             FairlaneError: What the command would print.
         """
         folder = self.targets.folder
-        where = [f"--switch={one.name}={one.grpc}@{one.device_id}" for one in self.targets.endpoints]
-        line = [sys.executable, "-c", _COMMAND, *words, *([f"--state={folder}"] if folder else where), "--json"]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        where = [f"--state={folder}"] if folder else [f"--switch={one}" for one in self.switches]
+        line = [sys.executable, "-c", _COMMAND, *words, *where, "--json"]
+        given = {SWITCHES: " ".join(self.switches)} if folder and self.switches else {}
+        done = subprocess.run(line, capture_output=True, text=True, timeout=TIMEOUT_S, env={**os.environ, **given})
         try:
             document = json.loads(done.stdout or done.stderr)
         except ValueError:

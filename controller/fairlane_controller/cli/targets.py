@@ -69,7 +69,7 @@ def resolve(state: str | None, switches: list[str] | None, port: PortRef | None 
     """The switches named, that of a port `s1:3`, or all of the running topology. BAD_INPUT where a switch is named twice."""
     named = switches or []
     if port is not None and port.switch is not None:
-        if named:
+        if named and port.switch not in named:
             raise bad_input(f"{port.switch}:{port.name} names its switch: leave --switch out")
         named = [port.switch]
     given = tuple(parse_endpoint(text) for text in named if "=" in text)
