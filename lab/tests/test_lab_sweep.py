@@ -69,6 +69,22 @@ def test_a_summary_has_aggregates_verdicts_and_what_it_was_run_with(tmp_path: Pa
     assert (tmp_path / "latest").resolve() == tmp_path / "new"
 
 
+def test_a_run_s_processor_time_is_its_own_and_its_children_s_and_no_sleep(tmp_path: Path) -> None:
+    selection, cpu_s, wall_s = Selection(repeats=1, values={"threshold": (4,)}), "cpu_s_of_runs", "wall_s_of_runs"
+    done = {
+        name: run_campaign(
+            Campaign(definition(), selection, tmp_path / name), local_executor(f"lab_fake_runners:{name}")
+        )
+        for name in ("sleeps", "computes")
+    }
+    sleeps, computes = (done[name].summary["speed"] for name in done)
+    assert 0 < sleeps[cpu_s] < 0.25 < 0.5 <= sleeps[wall_s]
+    assert 2 * (0.2 + 0.2) <= computes[cpu_s] < computes[wall_s] + 0.1
+    timing = tmp_path / "computes" / "timing.parquet"
+    pq.write_table(pq.read_table(timing).drop(["cpu_s"]), timing)  # as an older version has left it
+    assert run_campaign(Campaign(definition(), Selection(repeats=2, values={"threshold": (4,)}), tmp_path / "computes"), local_executor(RUN)).summary["speed"][cpu_s] is None  # fmt: skip
+
+
 def test_failures_are_told_and_stop_nothing(tmp_path: Path) -> None:
     done = run_campaign(Campaign(definition(), THREE, tmp_path / "new"), process_pool(FAILS, 2))
     assert not done.complete
