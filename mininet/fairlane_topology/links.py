@@ -17,7 +17,7 @@ from fairlane_controller.units import parse_rate, parse_time
 from fairlane_switch.link_control import Change
 from fairlane_switch.link_model import LinkOptions, LinkSettings
 from fairlane_switch.link_presets import PRESETS
-from fairlane_switch.link_series import FILE_KEYS, Series, Varying
+from fairlane_switch.link_series import FILE_KEYS, Series, Varying, times_in
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 TOPOLOGIES = Path(__file__).parents[1] / "topologies"
@@ -202,19 +202,11 @@ class LinkChange(LinkSettings):
     def change(self) -> Change:
         """What happens, in the wire's names and units."""
         preset = PRESETS[self.preset] if self.preset is not None else None
-        changed: dict[str, Any] = {}
-        for name in LinkSettings.model_fields:
-            value = getattr(self, name)
-            if value is not None:
-                changed[name.replace("_ms", "_us")] = _in_us(value) if name.endswith("_ms") else value
-        changed.pop("rate_bps", None)
+        given = ((name, getattr(self, name)) for name in LinkSettings.model_fields if name != "rate_bps")
+        changed = times_in("us", {name: value for name, value in given if value is not None})
         rate_bps = preset.rate_bps if preset and self.rate_bps is None else self.rate_bps
         spike_us, outage_us = (self.spike_s or 0) * 1e6, (self.outage_s or 0) * 1e6
         return Change(self.direction, changed, preset, rate_bps, spike_us, self.spike_blocks or "delivery", outage_us)
-
-
-def _in_us(ms: float) -> float:
-    return Series(ms * 1000, ms.form) if isinstance(ms, Series) else round(ms * 1000)
 
 
 def with_file_paths(document: Any, folder: Path) -> Any:

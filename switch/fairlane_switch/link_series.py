@@ -47,6 +47,24 @@ def form_of(value: Any) -> Any:
     return value.form if isinstance(value, Series) else value
 
 
+_PER_S = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
+def times_in(unit: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings whose times (`delay_ms`, `at_s`) are whole numbers of `unit`, and named by it (`delay_us`, `at_us`); the form of a series stays."""
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        stem, _, given = name.rpartition("_")
+        if given in _PER_S and not stem.endswith("_per"):
+            name, factor = f"{stem}_{unit}", _PER_S[unit] / _PER_S[given]
+            if isinstance(value, Series):
+                value = Series(value * factor, value.form)
+            elif not isinstance(value, dict):
+                value = round(value * factor)
+        found[name] = value
+    return found
+
+
 def read_series(setting: str, form: Mapping[str, Any], *folders: Path) -> Series:
     """The series of a setting such as `delay_us`; files with relative names are in the first of `folders` that has them.
 
