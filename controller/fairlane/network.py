@@ -18,7 +18,7 @@ from fairlane_controller.cli.options import SWITCHES
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.config.apply import Applied, apply, apply_to_port
 from fairlane_controller.config.read import Loaded, Source, parse
-from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input, find_by_name
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.pictures import need_switches, take_two
 from fairlane_controller.state.run_state import RunState
@@ -98,7 +98,7 @@ class Network:
         """
         switch, colon, number = port.rpartition(":")
         if not colon or not number.isdigit():
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"port {port!r}: must be SWITCH:NUMBER, such as s1:3")
+            raise bad_input(f"port {port!r}: must be SWITCH:NUMBER, such as s1:3")
         run = self.targets.need_run()
         done, _ = _wait(apply_to_port(run, (switch, int(number)), dict(settings), "fairlane.Network.set"))
         return done
@@ -139,7 +139,7 @@ class Network:
             document = json.loads(done.stdout or done.stderr)
         except ValueError:
             problem = done.stderr.strip() or "the command printed nothing"
-            raise FairlaneError(ErrorCode.INTERNAL, problem) from None
+            raise ErrorCode.INTERNAL(problem) from None
         if not done.stdout:
             raise FairlaneError.from_json(document["error"])
         return document

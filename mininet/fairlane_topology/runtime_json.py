@@ -198,7 +198,7 @@ def program_switch(runtime: SwitchRuntime, endpoint: Endpoint) -> int:
                 try:
                     await client.write([update()])
                 except FairlaneError as error:
-                    raise FairlaneError(error.code, f"{pointer}: {error.message}") from None
+                    raise error.code(f"{pointer}: {error.message}") from None
 
     try:
         asyncio.run(asyncio.wait_for(write(), PROGRAM_TIMEOUT_S))

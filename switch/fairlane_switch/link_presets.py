@@ -34,8 +34,8 @@ class Preset:
     @property
     def rate_bps(self) -> int | None:
         """Of the switch ports at its ends; None: the preset says nothing of it."""
-        rate_bps = self.link.get("bandwidth_bps")
-        return cast(int, read_series("rate_bps", rate_bps)) if isinstance(rate_bps, dict) else rate_bps
+        rate: Any = self.link.get("bandwidth_bps")
+        return cast(int, read_series("rate_bps", cast("dict[str, Any]", rate))) if isinstance(rate, dict) else rate
 
 
 def _leo_changes() -> tuple[Mapping[str, Any], ...]:

@@ -104,7 +104,7 @@ class Objects:
         run = targets.need_run()
         if load_program(run.program).name != self.program:
             problem = f"the topology {run.name!r} runs the program {run.program!r}: {self.title}s need {self.program}"
-            raise FairlaneError(ErrorCode.WRONG_PROGRAM, problem)
+            raise ErrorCode.WRONG_PROGRAM(problem)
         return targets
 
     def make(self, state: str | None, edit: Edit, source: str, done: str, *, dry_run: bool, as_json: bool) -> None:  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairlane_controller.cli.types import PortRef
-from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, bad_input
+from fairlane_controller.errors import ErrorCode, bad_file, bad_input
 from fairlane_controller.state.ask import loop_runs
 from fairlane_controller.state.run_state import RunState, find_folder, read_run_state
 from fairlane_controller.switch.client import Endpoint
@@ -50,7 +50,7 @@ class Targets:
         """The topology; NO_TOPOLOGY when the switches were named by address alone."""
         if self.run is None:
             problem = "this command needs the run state of a topology (routes, ports, program): --state NAME"
-            raise FairlaneError(ErrorCode.NO_TOPOLOGY, problem)
+            raise ErrorCode.NO_TOPOLOGY(problem)
         return self.run
 
 
@@ -95,7 +95,5 @@ def known_port(targets: Targets, ref: PortRef | None) -> int | None:
     known = {one.port for switch in switches for one in switch.ports}
     if ref.number not in {*known, CPU_PORT} and all(switch.ports for switch in switches):
         listed = ", ".join(map(str, sorted(known)))
-        raise FairlaneError(
-            ErrorCode.UNKNOWN_NAME, f"{', '.join(sorted(names))} has no port {ref.number}; valid: {listed}"
-        )
+        raise ErrorCode.UNKNOWN_NAME(f"{', '.join(sorted(names))} has no port {ref.number}; valid: {listed}")
     return ref.number

@@ -44,7 +44,7 @@ def _run(targets: Targets, lines: Sequence[Line], *, dry_run: bool, as_json: boo
         try:
             asyncio.run(read())
         except FairlaneError as ex:
-            raise FairlaneError(ex.code, f"{ex.message}; the lines that write are done") if writes else ex from None
+            raise ex.code(f"{ex.message}; the lines that write are done") if writes else ex from None
     return True
 
 

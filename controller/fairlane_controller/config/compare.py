@@ -206,7 +206,7 @@ async def _ports(found: SwitchDiff, config: FairlaneConfig, sites: Sites) -> Non
     for port, settings in given.items():
         info = infos.get(port)
         if settings and info is None:
-            raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"switch {found.switch} has no port {port}")
+            raise ErrorCode.UNKNOWN_NAME(f"switch {found.switch} has no port {port}")
         if settings and info is not None:
             current = {key: info.setting(NAMES[key]) for key in settings}
             new = {key: value for key, value in settings.items() if value != current[key]}

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, TypeVar
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name, out_of_range
+from fairlane_controller.errors import ErrorCode, bad_input, find_by_name, out_of_range
 from fairlane_controller.units import format_rate
 
 SCHEDULERS = ("strict", "wrr", "drr", "calendar", "fq")
@@ -159,7 +159,7 @@ class PortChange(PortOptions):
             value = getattr(self, name)
             if value is not None and option.words and value not in option.words:
                 allowed = ", ".join(option.words)
-                raise FairlaneError(ErrorCode.BAD_INPUT, f"{name} {value!r} is unknown; allowed: {allowed}")
+                raise bad_input(f"{name} {value!r} is unknown; allowed: {allowed}")
             if value is not None and option.high and not option.low <= value <= option.high:
                 raise out_of_range(_text_of(name), value, option.low, option.high, option.unit)
         for queue, weight in self.weights.items():
@@ -239,4 +239,4 @@ def find_port(ports: list[PortInfo], port: int | str, where: object) -> PortInfo
         if str(port) in (str(one.port), one.interface):
             return one
     there = ", ".join(f"{one.port} ({one.interface})" if one.interface else str(one.port) for one in ports) or "none"
-    raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{where} has no port {port}; it has {there}")
+    raise ErrorCode.UNKNOWN_NAME(f"{where} has no port {port}; it has {there}")

@@ -61,8 +61,7 @@ def read_history(folder: Path) -> list[Record]:
         try:
             records.append(Record.model_validate({**row, "id": number, "undone": number in undone}))
         except (TypeError, ValidationError):
-            problem = f"{store.path}: journal: change {number}: no change of a journal"
-            raise bad_file(problem) from None
+            raise bad_file(f"{store.path}: journal: change {number}: no change of a journal") from None
     return records
 
 
@@ -177,7 +176,7 @@ async def settle(lock: ChangeLock, run: RunState | None = None) -> None:
             await sites.poke()
     if later:
         problem = later[0][1]
-        raise FairlaneError(problem.code, f"{begun}: it could not be taken back yet: {problem.message}")
+        raise problem.code(f"{begun}: it could not be taken back yet: {problem.message}")
     lock.end()
     how = f"it could not be taken back: {left[0][1].message}" if left else "taken back"
     write_event(folder, "settled", command=record.command, why=f"{begun}: {how}")

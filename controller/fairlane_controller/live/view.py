@@ -263,11 +263,11 @@ class SwitchReader:
         return self._reading
 
     def _unreachable(self, text: str) -> NoReturn:
-        raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} {text}")
+        raise ErrorCode.SWITCH_UNREACHABLE(f"{self.endpoint} {text}")
 
     def _error_of(self, ex: Exception) -> FairlaneError:
         text = f"{self.endpoint}: unexpected answer: {type(ex).__name__}: {ex}"
-        return ex if isinstance(ex, FairlaneError) else FairlaneError(ErrorCode.REFUSED, text)
+        return ex if isinstance(ex, FairlaneError) else ErrorCode.REFUSED(text)
 
     async def _in_time(self, work: Coroutine[Any, Any, Sample], reading: BatchReading) -> Sample:
         """In a task of its own: a connection that breaks cancels the call on it, which must not be taken for a cancellation of ours."""

@@ -195,7 +195,7 @@ class TopologyLoop:
     async def _answer_as_backup(self, request: dict[str, Any]) -> Any:
         if request["op"] == "status":
             return {"pid": os.getpid(), "switches": self._status()}
-        raise FairlaneError(ErrorCode.LOOP_RUNNING, "this is the backup: it answers `status` only")
+        raise ErrorCode.LOOP_RUNNING("this is the backup: it answers `status` only")
 
     async def handle(self, request: dict[str, Any]) -> Any:
         """One request of the control socket."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from finsy import P4TableEntry
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.errors import ErrorCode, unknown_name
 from fairlane_controller.program.requests import Request
 from fairlane_controller.state.run_state import RunState, SwitchState
 from fairlane_controller.switch.client import DIGEST_LIST_MAX, DIGEST_LIST_S, Endpoint, SwitchClient
@@ -167,7 +167,7 @@ class TopologyControl:
         from fairlane_controller.program.registry import load_program  # which imports this module
 
         if self.run is None:
-            raise FairlaneError(ErrorCode.NO_TOPOLOGY, "this loop needs a topology: name its run state by --state")
+            raise ErrorCode.NO_TOPOLOGY("this loop needs a topology: name its run state by --state")
         return load_program(self.run.program)
 
     async def handle(self, agents: Mapping[str, Any], request: dict[str, Any]) -> Any:

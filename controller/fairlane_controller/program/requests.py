@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast
 
 from pydantic import Field, ValidationError
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import bad_input
 from fairlane_controller.problems import describe_one, problem_path
 from fairlane_controller.switch.updates import Strict, Update
 
@@ -64,12 +64,12 @@ def checked(request: Any, models: Mapping[str, type[Request]] = REQUESTS) -> Pla
     """
     op = cast("Plain", request).get("op") if isinstance(request, dict) else None
     if not isinstance(op, str):
-        raise FairlaneError(ErrorCode.BAD_INPUT, 'a request must be a JSON object with an "op", a string')
+        raise bad_input('a request must be a JSON object with an "op", a string')
     try:
         if op in models:
             models[op].model_validate(request)
     except ValidationError as ex:
         first = cast("dict[str, Any]", ex.errors()[0])
         problem = describe_one({**first, "loc": problem_path(first)}, models[op])
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"{op}: {problem[:400]}") from None
+        raise bad_input(f"{op}: {problem[:400]}") from None
     return cast("Plain", request)

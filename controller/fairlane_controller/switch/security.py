@@ -11,7 +11,7 @@ from pathlib import Path
 
 from finsy import GRPCCredentialsTLS
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, bad_input
 
 OBSERVER_ROLE = "fairlane.observer"
 """P4Runtime `Role.name` of clients that only read: never primary of the controllers, no digests (docs/security.md)."""
@@ -48,7 +48,7 @@ class TlsFiles:
                 what = f"the certificate {self.cert} with the key {self.key}"
                 context.load_cert_chain(self.cert or "", self.key, password=lambda: b"")
         except (OSError, ValueError) as ex:  # ssl.SSLError is an OSError
-            raise FairlaneError(ErrorCode.BAD_FILE, f"TLS: {what} cannot be used: {_words(ex)}") from None
+            raise bad_file(f"TLS: {what} cannot be used: {_words(ex)}") from None
         return context
 
     def credentials(self) -> GRPCCredentialsTLS:
@@ -61,8 +61,9 @@ def tls_of_environment() -> TlsFiles | None:
     ca, cert, key = (Path(name) if (name := os.environ.get(variable)) else None for variable in TLS_VARIABLES)
     if ca is None:
         if cert or key:
-            text = f"FAIRLANE_TLS_CERT or _KEY without {TLS_VARIABLES[0]}: the CA says which switches to trust"
-            raise FairlaneError(ErrorCode.BAD_INPUT, text)
+            raise bad_input(
+                f"FAIRLANE_TLS_CERT or _KEY without {TLS_VARIABLES[0]}: the CA says which switches to trust"
+            )
         return None
     return TlsFiles(ca, cert, key)
 
@@ -125,10 +126,10 @@ class Endpoint:
             raise self._tls_failed("it closed the connection: it does not take the client's certificate")
 
     def _unreachable(self, text: str) -> FairlaneError:
-        return FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self} {text}")
+        return ErrorCode.SWITCH_UNREACHABLE(f"{self} {text}")
 
     def _tls_failed(self, text: str) -> FairlaneError:
-        return FairlaneError(ErrorCode.TLS_FAILED, f"{self}: {text}")
+        return ErrorCode.TLS_FAILED(f"{self}: {text}")
 
 
 def _explain(error: ssl.SSLError, host: str, tls: TlsFiles | None) -> str:

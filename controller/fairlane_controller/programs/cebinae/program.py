@@ -11,7 +11,6 @@ from fairlane import (
     Column,
     Duration,
     ErrorCode,
-    FairlaneError,
     Param,
     PortState,
     Reason,
@@ -68,7 +67,7 @@ class Cebinae(AqmProgram):
         capacity = port.rate_bps * settings.round / 8
         period_bytes = capacity * settings.period_rounds
         if not port.rate_bps:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"port {port.port}: cebinae needs a rate, and the port has none")
+            raise ErrorCode.BAD_INPUT(f"port {port.port}: cebinae needs a rate, and the port has none")
         if not 1 <= period_bytes <= PERIOD_BYTES_MAX:
             raise out_of_range(
                 f"port {port.port}: bytes of a period (rate, round, period_rounds)",
