@@ -105,7 +105,7 @@ class GnmiPorts(PortsClient):
             silent = " does not answer" if code is ErrorCode.SWITCH_UNREACHABLE else ""
             raise FairlaneError(code, f"{self.endpoint}{silent}: {ex.message or 'it serves no gNMI'}") from None
         except asyncio.TimeoutError:
-            raise ErrorCode.SWITCH_UNREACHABLE(f"{self.endpoint} does not answer within {TIMEOUT_S:g} s") from None
+            raise self.endpoint.unreachable(f"does not answer within {TIMEOUT_S:g} s") from None
 
 
 _CODES = {

@@ -220,7 +220,7 @@ class SwitchAgent:
         self.last_error = ErrorCode.NOT_PRIMARY(f"{self.endpoint}: another controller is primary; waiting for it to go")
         await self._run_until(client.disconnected, client, [client.promoted.wait()])
         if client.disconnected.is_set() or not client.promoted.is_set():
-            raise ErrorCode.SWITCH_UNREACHABLE(f"{self.endpoint} closed the connection")
+            raise self.endpoint.unreachable("closed the connection")
         self.event("promoted")
 
     async def _run_until(
@@ -362,7 +362,7 @@ class SwitchAgent:
     def connected(self) -> SwitchClient:
         """The client; raises what is wrong when there is none."""
         if self.client is None:
-            raise self.last_error or ErrorCode.SWITCH_UNREACHABLE(f"{self.endpoint} is not connected")
+            raise self.last_error or self.endpoint.unreachable("is not connected")
         return self.client
 
     async def exclusively(self, change: Callable[[SwitchClient], Awaitable[_T]]) -> _T:
@@ -390,7 +390,7 @@ class SwitchAgent:
         }
 
     def _lost(self) -> FairlaneError:
-        return ErrorCode.SWITCH_UNREACHABLE(f"{self.endpoint} does not answer: the connection was lost")
+        return self.endpoint.unreachable("does not answer: the connection was lost")
 
 
 def _internal(problem: BaseException) -> FairlaneError:

@@ -208,9 +208,9 @@ class SwitchClient:
         except P4ClientError as ex:
             raise translate(ex, str(self.endpoint)) from None
         except asyncio.TimeoutError:
-            raise self._unreachable(f"does not answer within {self._handshake_timeout_s:g} s") from None
+            raise self.endpoint.unreachable(f"does not answer within {self._handshake_timeout_s:g} s") from None
         except (RuntimeError, ValueError, AssertionError) as ex:  # finsy's words for a broken handshake
-            raise self._unreachable(f"has broken the handshake: {ex}") from None
+            raise self.endpoint.unreachable(f"has broken the handshake: {ex}") from None
         self._switch = switch
         for event, flags in (
             (SwitchEvent.CHANNEL_DOWN, (self.disconnected, self.down)),
@@ -227,11 +227,8 @@ class SwitchClient:
     def switch(self) -> BoundedSwitch:
         """finsy's object, for what this class does not offer."""
         if self._switch is None:
-            raise self._unreachable("is not connected")
+            raise self.endpoint.unreachable("is not connected")
         return self._switch
-
-    def _unreachable(self, text: str) -> FairlaneError:
-        return ErrorCode.SWITCH_UNREACHABLE(f"{self.endpoint} {text}")
 
     @contextmanager
     def _translated(self) -> Generator[None]:

@@ -111,21 +111,22 @@ class Endpoint:
             finally:
                 writer.transport.abort()
         except asyncio.TimeoutError:
-            raise self._unreachable(f"does not answer within {limit_s:.2g} s") from None
+            raise self.unreachable(f"does not answer within {limit_s:.2g} s") from None
         except ssl.SSLError as ex:
             raise self._tls_failed(_explain(ex, host, self.tls)) from None
         except (OSError, ValueError, OverflowError) as ex:  # the latter two: no address
             if self.tls is None or not isinstance(ex, ConnectionResetError):
-                raise self._unreachable(f"does not answer: {_words(ex)}") from None
+                raise self.unreachable(f"does not answer: {_words(ex)}") from None
             first = b""
         if self.tls is None and first == _TLS_ALERT:
             raise self._tls_failed("it speaks TLS only: name the CA that signed it in FAIRLANE_TLS_CA")
         if self.tls is None and not first:
-            raise self._unreachable("closed the connection: it is ending, or speaks TLS only (FAIRLANE_TLS_CA)")
+            raise self.unreachable("closed the connection: it is ending, or speaks TLS only (FAIRLANE_TLS_CA)")
         if not first:  # as BMv2 does
             raise self._tls_failed("it closed the connection: it does not take the client's certificate")
 
-    def _unreachable(self, text: str) -> FairlaneError:
+    def unreachable(self, text: str) -> FairlaneError:
+        """SWITCH_UNREACHABLE: the switch, and what it does instead of an answer."""
         return ErrorCode.SWITCH_UNREACHABLE(f"{self} {text}")
 
     def _tls_failed(self, text: str) -> FairlaneError:
