@@ -81,7 +81,8 @@ def test_a_run_s_processor_time_is_its_own_and_its_children_s_and_no_sleep(tmp_p
     assert 0 < sleeps[cpu_s] < 0.25 < 0.5 <= sleeps[wall_s]
     assert 2 * (0.2 + 0.2) <= computes[cpu_s] < computes[wall_s] + 0.1
     timing = tmp_path / "computes" / "timing.parquet"
-    pq.write_table(pq.read_table(timing).drop(["cpu_s"]), timing)  # as an older version has left it
+    older: Any = pq.read_table(timing)
+    pq.write_table(older.drop(["cpu_s"]), timing)  # as an older version has left it
     assert run_campaign(Campaign(definition(), Selection(repeats=2, values={"threshold": (4,)}), tmp_path / "computes"), local_executor(RUN)).summary["speed"][cpu_s] is None  # fmt: skip
 
 

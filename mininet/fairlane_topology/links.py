@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
+from fairlane_controller.documents import is_array, is_table
 from fairlane_controller.errors import FairlaneError, short
 from fairlane_controller.state.run_state import LinkEnd as LinkEnd
 from fairlane_controller.units import parse_rate, parse_time
@@ -123,13 +124,12 @@ class Link(Direction):
     @classmethod
     def _as_in_the_tutorials(cls, entry: Any) -> Any:
         """`[node, node, latency, bandwidth]`: p4lang/tutorials write bare numbers, milliseconds and Mbit/s."""
-        if not isinstance(entry, list):
+        if not is_array(entry):
             return entry
-        items = cast("list[Any]", entry)
-        if not 2 <= len(items) <= 4:
+        if not 2 <= len(entry) <= 4:
             raise ValueError("a link is [node, node], [node, node, latency] or [node, node, latency, bandwidth]")
-        numbers = [_scaled(item, unit) for item, unit in zip(items[2:], (1_000, 1_000_000), strict=False)]
-        return dict(zip(("a", "b", "delay", "bandwidth"), [*items[:2], *numbers], strict=False))
+        numbers = [_scaled(item, unit) for item, unit in zip(entry[2:], (1_000, 1_000_000), strict=False)]
+        return dict(zip(("a", "b", "delay", "bandwidth"), [*entry[:2], *numbers], strict=False))
 
     def resolved(self) -> Link:
         """The link with its preset's values where it has none of its own, and its final directions: a host's wire has the bandwidth as its rate."""
@@ -211,14 +211,13 @@ class LinkChange(LinkSettings):
 
 def with_file_paths(document: Any, folder: Path) -> Any:
     """A topology document whose files of series with relative names are below `folder`."""
-    if isinstance(document, list):
-        return [with_file_paths(entry, folder) for entry in cast("list[Any]", document)]
-    if not isinstance(document, dict):
+    if is_array(document):
+        return [with_file_paths(entry, folder) for entry in document]
+    if not is_table(document):
         return document
-    entries = cast("dict[str, Any]", document).items()
     return {
         key: str(folder / value) if key in FILE_KEYS and isinstance(value, str) else with_file_paths(value, folder)
-        for key, value in entries
+        for key, value in document.items()
     }
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
+from fairlane_controller.documents import is_table
+
 from fairlane_switch.link_series import read_series
 from fairlane_switch.wire import LinkOptions
 
@@ -35,7 +37,7 @@ class Preset:
     def rate_bps(self) -> int | None:
         """Of the switch ports at its ends; None: the preset says nothing of it."""
         rate: Any = self.link.get("bandwidth_bps")
-        return cast(int, read_series("rate_bps", cast("dict[str, Any]", rate))) if isinstance(rate, dict) else rate
+        return cast(int, read_series("rate_bps", rate)) if is_table(rate) else rate
 
 
 def _leo_changes() -> tuple[Mapping[str, Any], ...]:

@@ -148,7 +148,7 @@ class ConfigService:
             self._ask_for("the loop has started")
         seen = before = self._stamp()
         while True:
-            with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
+            with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), POLL_S)
             now = self._stamp()
             if now is not None and now != seen and now == before:

@@ -88,7 +88,7 @@ class ThriftPorts(PortsClient):
         try:
             text = "\n".join([*lines, ""]).encode()
             output, _ = await asyncio.wait_for(process.communicate(text), TIMEOUT_S)
-        except (TimeoutError, asyncio.TimeoutError):
+        except asyncio.TimeoutError:
             raise ErrorCode.TIMED_OUT(f"{COMMAND} of {self.endpoint} did not answer within {TIMEOUT_S:g} s") from None
         finally:
             if process.returncode is None:  # nor does it write behind the back of one that was cancelled

@@ -8,10 +8,11 @@ import contextlib
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from fairlane_controller.documents import is_table
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, bad_input
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.history.steps import NotTakenBack, make, plan_steps, take_back
@@ -55,7 +56,7 @@ def read_history(folder: Path) -> list[Record]:
     """
     with Store(folder) as store:
         rows = store.journal()
-    undone: list[Any] = [cast("Plain", row).get("of") for _, row in rows if isinstance(row, dict)]
+    undone: list[Any] = [row.get("of") for _, row in rows if is_table(row)]
     records: list[Record] = []
     for number, row in rows:
         try:
@@ -126,7 +127,7 @@ async def changing(folder: Path | None, command: str, run: RunState | None = Non
             await change.keep()
         except (FairlaneError, asyncio.CancelledError) as ex:
             making.set(None)
-            with contextlib.suppress(FairlaneError, TimeoutError, asyncio.TimeoutError):
+            with contextlib.suppress(FairlaneError, asyncio.TimeoutError):
                 await _end_badly(change, lock, run, ex)
             raise
         finally:

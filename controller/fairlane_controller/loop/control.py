@@ -86,7 +86,7 @@ class ControlServer:
             writer.write(text)
             writer.close()
             await asyncio.wait_for(writer.wait_closed(), self._client_timeout_s)
-        except (TimeoutError, asyncio.TimeoutError):
+        except asyncio.TimeoutError:
             writer.transport.abort()  # also what the client has not taken of its answer goes
         except ConnectionError:
             pass  # the client went away

@@ -70,7 +70,7 @@ async def ask(
         answer = json.loads(await asyncio.wait_for(asking, timeout_s))
     except PermissionError:
         raise _other_users(folder) from None
-    except (TimeoutError, asyncio.TimeoutError):
+    except asyncio.TimeoutError:
         raise ErrorCode.TIMED_OUT(f"the control loop did not answer within {timeout_s:g} s") from None
     except (ConnectionResetError, BrokenPipeError, json.JSONDecodeError):
         raise ErrorCode.NO_LOOP("the control loop ended before it answered") from None

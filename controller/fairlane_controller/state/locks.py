@@ -12,8 +12,9 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
+from fairlane_controller.documents import is_table
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file
 
 LOOP_LOCK_FILE = "controller.lock"
@@ -57,7 +58,7 @@ def lock_holder(folder: Path, name: str) -> dict[str, Any]:
         data: Any = json.loads((folder / name).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    return data if is_table(data) else {}
 
 
 class ChangeLock:

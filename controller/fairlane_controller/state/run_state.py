@@ -14,7 +14,7 @@ from typing import Annotated, Any, cast
 
 from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from fairlane_controller.documents import is_file
+from fairlane_controller.documents import is_file, is_table
 from fairlane_controller.errors import ErrorCode, bad_file, find_by_name, unknown_name
 from fairlane_controller.problems import bad_config, describe
 from fairlane_controller.state.processes import OwnedProcess
@@ -252,9 +252,9 @@ def read_topology(folder: Path) -> dict[str, Any]:
         data = store.get(TOPOLOGY)
     if data is None:
         raise ErrorCode.NO_TOPOLOGY(f"no topology runs in {folder}: there is no {STATE_FILE} of one")
-    if not isinstance(data, dict):
+    if not is_table(data):
         raise bad_file(f"{folder / STATE_FILE}: {TOPOLOGY}: must be a JSON object")
-    return cast("dict[str, Any]", data)
+    return data
 
 
 def write_topology(folder: Path, data: dict[str, Any]) -> None:

@@ -18,10 +18,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fairlane_controller.documents import DocumentError, is_file, parse_toml
+from fairlane_controller.documents import DocumentError, is_array, is_file, is_table, parse_toml
 from pydantic import BaseModel, ValidationError
 
-from fairlane_lab.definition.strict import is_array, is_table
 from fairlane_lab.paths import EXPERIMENTS
 from fairlane_lab.problems import ExperimentError, Problem, place, pydantic_problems, unknown
 
@@ -87,11 +86,10 @@ class Source:
         here: Any = self.document
         names: list[str] = []
         for step in steps:
-            here = (
-                here[step]
-                if (is_table(here) and step in here) or (is_array(here) and step in range(len(here)))
-                else None
-            )
+            try:
+                here = here[step]
+            except (KeyError, IndexError, TypeError):
+                here = None
             names.append(str(_name(here) or step) if isinstance(step, int) else step)
         sets: Any = self.document.get("sets")
         for parameter, given in sets.items() if is_table(sets) else ():

@@ -136,6 +136,8 @@ class _Active:
     begun_s: float
     problem: RunError | ControlError | None = None
     """Why it was given up before its end."""
+    used_s: float = 0.0
+    """Its part of the round's processor time."""
 
     @property
     def scenario(self) -> Scenario:
@@ -202,7 +204,8 @@ class _Batch:
             self._wait(active)
         used_s = (_processor_s() - used_s) / max(1, len(active))
         for one in active:
-            self._finish(one, used_s)
+            one.used_s = used_s
+            self._finish(one)
         waits = [max(min(DRAIN_MAX_S, one.bed.drain_s()), one.changes.over_s - time.monotonic()) for one in active]
         time.sleep(max(PAUSE_BETWEEN_RUNS_S, *waits) if active else 0.0)
 
@@ -241,8 +244,7 @@ class _Batch:
                     one.problem, ends[id(one)] = error, now
             time.sleep(max(0.0, min(due) - time.monotonic()))
 
-    def _finish(self, one: _Active, used_s: float) -> None:
-        """`used_s` is its part of the round's processor time."""
+    def _finish(self, one: _Active) -> None:
         job, bed, before_s = one.group.jobs[0], one.bed, processor_s()
         try:
             try:
@@ -263,7 +265,7 @@ class _Batch:
             self._failed(one.group, bed, error)
             return
         result.wall_s = time.monotonic() - one.begun_s
-        result.cpu_s = used_s + processor_s() - before_s
+        result.cpu_s = one.used_s + processor_s() - before_s
         result.capture_problems = one.running.capture_problems
         result.about = {
             **bed.about,
