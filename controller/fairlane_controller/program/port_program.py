@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
 from fairlane_controller.program.contract import Config, Program, port_state
-from fairlane_controller.program.rows import Column
+from fairlane_controller.program.rows import Column, Reason
 from fairlane_controller.state.run_state import PortState, RunState
 from fairlane_controller.switch.entities import Entries
 
@@ -120,10 +120,18 @@ class AqmProgram(PortProgram):
     """Active queue management that counts as `p4src/include/aqm/queue.p4` does: the columns of all such programs, and their drop reason."""
 
     DROPPED: ClassVar[int] = 11
-    "The reason of what queue management drops."
+    "The reason of what queue management drops,"
+    dropped: ClassVar[str] = ""
+    "and what it means, in one short sentence: the drop reason of the program's name."
     delay = Column("queue_delay_s", "delay", "s", "mean queueing delay of the packets sent", ratio=("waited_s", "sent"))
     drops = Column("aqm_dropped", "dropped", "packets", "packets dropped by queue management", reason=11, plot="drops")
     marks = Column("aqm_marked", "marked", "packets", "packets marked CE by queue management", counter="marked")
     sent = Column("sent", "sent", "packets", "packets sent", counter="sent", wide=True)
     waited = Column("waited_s", "waited", "s", "queueing delay of all packets sent, together", register="waited_us", scale=1e-6, total=True, wide=True)  # fmt: skip
     columns = (delay, drops, marks, sent, waited)
+
+    def __init_subclass__(cls) -> None:
+        """Make the drop reason."""
+        super().__init_subclass__()
+        if "dropped" in vars(cls):
+            cls.reasons = {cls.DROPPED: Reason(cls.name, cls.dropped, in_queue=True), **cls.reasons}

@@ -13,7 +13,6 @@ from fairlane import (
     ErrorCode,
     Param,
     PortState,
-    Reason,
     Settings,
     out_of_range,
 )
@@ -31,9 +30,7 @@ class Cebinae(AqmProgram):
     name = "cebinae"
     tables = ("cebinae_port",)
     units = {"rounds": "rounds", "tax_share": "2^-24", "flow_share": "2^-24", "queues": "queues"}
-    reasons = {
-        AqmProgram.DROPPED: Reason("cebinae", "beyond its flows' allowance of this round and the next", in_queue=True)
-    }
+    dropped = "beyond its flows' allowance of this round and the next"
     columns = (
         AqmProgram.delay,
         Column("allowance_bytes", "allowance", "bytes", "what the taxed flows together may send in a round; 0: nobody is taxed", register="allowed_bytes"),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fairlane import AqmProgram, Duration, Param, PortState, Reason, Settings, longest_frame_bytes
+from fairlane import AqmProgram, Duration, Param, PortState, Settings, longest_frame_bytes
 from pydantic import Field
 
 
@@ -15,9 +15,7 @@ class Codel(AqmProgram):
 
     name = "codel"
     tables = ("codel_port",)
-    reasons = {
-        AqmProgram.DROPPED: Reason("codel", "packets waited longer than the target for an interval", in_queue=True)
-    }
+    dropped = "packets waited longer than the target for an interval"
 
     class Settings(Settings):
         """One port."""
