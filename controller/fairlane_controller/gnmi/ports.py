@@ -9,13 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from fairlane_controller.errors import ErrorCode, bad_input, find_by_name, out_of_range
 from fairlane_controller.units import format_rate
 
-SCHEDULERS = ("strict", "wrr", "drr", "calendar", "fq")
-LINK_LAYERS = ("none", "ethernet", "atm")
+Scheduler = Literal["strict", "wrr", "drr", "calendar", "fq"]
+LinkLayer = Literal["none", "ethernet", "atm"]
 SCHEDULER_PATH = "qos/scheduler-policies/scheduler-policy/schedulers/scheduler"
 SHAPER_PATH = f"{SCHEDULER_PATH}/one-rate-two-color/config"
 _PORT_PATH = "interfaces/interface/port/config"
@@ -77,10 +77,10 @@ class PortOptions:
         f"{_PORT_PATH}/queues", 1, 4096, key="queue_count", not_on_bmv2="--priority-queues fixes their number"
     )
     scheduler: str | None = _option(
-        f"{_PORT_PATH}/scheduler", words=SCHEDULERS, not_on_bmv2="it has strict priority only"
+        f"{_PORT_PATH}/scheduler", words=get_args(Scheduler), not_on_bmv2="it has strict priority only"
     )
     link_layer: str | None = _option(
-        f"{_PORT_PATH}/link-layer", words=LINK_LAYERS, not_on_bmv2="it knows no line, only packets per second"
+        f"{_PORT_PATH}/link-layer", words=get_args(LinkLayer), not_on_bmv2="it knows no line, only packets per second"
     )
 
 
