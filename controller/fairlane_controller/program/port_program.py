@@ -124,9 +124,9 @@ class AqmProgram(PortProgram):
     """Active queue management that counts as `p4src/include/aqm/queue.p4` does: the columns of all such programs, and their drop reason."""
 
     DROPPED: ClassVar[int] = 11
-    "The reason of what queue management drops,"
+    "The number of the reason of what queue management drops; the reason's name is the program's."
     dropped: ClassVar[str] = ""
-    "and what it means, in one short sentence: the drop reason of the program's name."
+    "What that reason means, in a few words."
     delay = Column("queue_delay_s", "delay", "s", "mean queueing delay of the packets sent", ratio=("waited_s", "sent"))
     drops = Column("aqm_dropped", "dropped", "packets", "packets dropped by queue management", reason=11, plot="drops")
     marks = Column("aqm_marked", "marked", "packets", "packets marked CE by queue management", counter="marked")

@@ -225,7 +225,7 @@ def minutes(summary: Mapping[str, Any]) -> str:
     """Processor time that the runs of a summary took together; of older ones the time `by the clock`; `-` where it is not known."""
     speed = summary.get("speed", {})
     cpu_s, wall_s = speed.get("cpu_s_of_runs"), speed.get("wall_s_of_runs")
-    return f"{cpu_s / 60:.1f}" if cpu_s else f"{wall_s / 60:.1f} by the clock" if wall_s else "-"
+    return f"{cpu_s / 60:.1f}" if cpu_s is not None else f"{wall_s / 60:.1f} by the clock" if wall_s else "-"
 
 
 @dataclass(frozen=True)
