@@ -25,8 +25,9 @@ from fairlane_lab.inputs import build_hashes
 from fairlane_lab.problems import RunFolderError
 from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.run_result import RunError
+from fairlane_lab.runners.mininet import tree_s
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
-from fairlane_lab.sweep.runners import SIM, Outcome, local_executor, mininet_testbed
+from fairlane_lab.sweep.runners import SIM, Outcome, local_executor, mininet_testbed, processor_s
 from fairlane_lab.sweep.workers import dask_cluster, process_pool
 from test_lab_definition import FILE
 from typer.testing import CliRunner
@@ -84,6 +85,18 @@ def test_a_run_s_processor_time_is_its_own_and_its_children_s_and_no_sleep(tmp_p
     older: Any = pq.read_table(timing)
     pq.write_table(older.drop(["cpu_s"]), timing)  # as an older version has left it
     assert run_campaign(Campaign(definition(), Selection(repeats=2, values={"threshold": (4,)}), tmp_path / "computes"), local_executor(RUN)).summary["speed"][cpu_s] is None  # fmt: skip
+
+
+def test_processor_time_in_mininet_has_that_of_what_still_runs() -> None:
+    before_s, own_s = tree_s(), processor_s()
+    burn = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", burn], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        running_s, own_s = tree_s() - before_s, processor_s() - own_s
+        child.communicate(b"\n", timeout=60)
+    assert running_s - own_s >= 0.28  # of a running process Linux tells hundredths
+    assert tree_s() - before_s == pytest.approx(running_s, abs=0.15)
 
 
 def test_failures_are_told_and_stop_nothing(tmp_path: Path) -> None:

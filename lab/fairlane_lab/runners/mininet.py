@@ -110,8 +110,8 @@ def run_many(
             _Batch(batch, options, raw, count_void, report, stack).run()
 
 
-def _processor_s() -> float:
-    """`processor_s`, and that of all that runs below this process: switches, control loops, hosts."""
+def tree_s() -> float:
+    """Processor time of this process and all below it, those that run too: switches, control loops, hosts."""
     total_s = processor_s()
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):  # it has just ended
@@ -197,12 +197,12 @@ class _Batch:
     def _round(self, beds: list[Bed]) -> None:
         """The next scenario of every network."""
         due = [(group, bed) for group, bed in zip(self.groups, beds, strict=True) if group.jobs]
-        used_s = _processor_s()
+        used_s = tree_s()
         with ExitStack() as stack:
             begun = [self._begin(*each, stack, START_S * (len(due) - place)) for place, each in enumerate(due, 1)]
             active = [one for one in begun if one is not None]
             self._wait(active)
-        used_s = (_processor_s() - used_s) / max(1, len(active))
+        used_s = (tree_s() - used_s) / max(1, len(active))
         for one in active:
             one.used_s = used_s
             self._finish(one)
