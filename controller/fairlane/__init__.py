@@ -20,7 +20,7 @@ from fairlane_controller.program.control import (
 )
 from fairlane_controller.program.learned import LearnedTable
 from fairlane_controller.program.numbering import Numbering
-from fairlane_controller.program.port_program import AqmProgram, Param, PortProgram
+from fairlane_controller.program.port_program import AqmProgram, CodelProgram, CodelSettings, Param, PortProgram
 from fairlane_controller.program.quantities import (
     Cells,
     Dscp,
@@ -62,6 +62,8 @@ __all__ = [
     "AverageProgram",
     "AverageSettings",
     "Cells",
+    "CodelProgram",
+    "CodelSettings",
     "Column",
     "Config",
     "Dscp",

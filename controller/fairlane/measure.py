@@ -2,14 +2,12 @@
 """For programs. Measurements: bandwidth, delays, packets of flows, by digests and probes."""
 
 from fairlane_controller.measure.estimators import LinkChange
-from fairlane_controller.measure.occupancy import CountedState, OccupancyKeeper
+from fairlane_controller.measure.occupancy import CountedState
 from fairlane_controller.measure.port import MeasureOptions, PortMeasurement, PortMeter, PortReport, TResSample, plain
 from fairlane_controller.measure.source import (
     DIGEST_PORT_REPORT,
     DIGEST_T_RES,
     listen_digest,
-    listen_probes,
-    send_probes,
 )
 
 __all__ = [
@@ -18,13 +16,10 @@ __all__ = [
     "CountedState",
     "LinkChange",
     "MeasureOptions",
-    "OccupancyKeeper",
     "PortMeasurement",
     "PortMeter",
     "PortReport",
     "TResSample",
     "listen_digest",
-    "listen_probes",
     "plain",
-    "send_probes",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Coroutine, Mapping, Sequence
@@ -13,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from fairlane_controller.cli.options import SWITCHES
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.config.apply import Applied, apply, apply_to_port
 from fairlane_controller.config.read import Loaded, Source, parse
-from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input, find_by_name
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.pictures import need_switches, take_two
 from fairlane_controller.state.run_state import RunState
@@ -41,7 +43,7 @@ def connect(topology: str | Path | None = None, *, switches: str | Sequence[str]
 
     """
     names = [switches] if isinstance(switches, str) else list(switches)
-    return Network(resolve(None if topology is None else str(topology), names))
+    return Network(resolve(None if topology is None else str(topology), names), tuple(names))
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Network:
     """Switches, and the topology that they belong to."""
 
     targets: Targets
+    switches: tuple[str, ...] = ()
+    """Those of `connect`."""
 
     def snapshot(self, interval_s: float = 0.0) -> Snapshot:
         """Everything that the switches and the loop say now: what `fairlane status`, `flows` and `drops` show.
@@ -94,7 +98,7 @@ class Network:
         """
         switch, colon, number = port.rpartition(":")
         if not colon or not number.isdigit():
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"port {port!r}: must be SWITCH:NUMBER, such as s1:3")
+            raise bad_input(f"port {port!r}: must be SWITCH:NUMBER, such as s1:3")
         run = self.targets.need_run()
         done, _ = _wait(apply_to_port(run, (switch, int(number)), dict(settings), "fairlane.Network.set"))
         return done
@@ -115,7 +119,7 @@ class Network:
         return _wait(apply(_loaded(configuration, run), run, "fairlane.Network.apply"))
 
     def command(self, *words: str) -> Any:
-        """Run any command of `fairlane` that has `--json`, in a process of its own.
+        """Run any command of `fairlane` that has `--json`, in a process of its own. Where it has `--switch`, it means these switches.
 
         Args:
             words: `"threshold", "set", "s1:3", "5"`.
@@ -127,14 +131,15 @@ class Network:
             FairlaneError: What the command would print.
         """
         folder = self.targets.folder
-        where = [f"--switch={one.name}={one.grpc}@{one.device_id}" for one in self.targets.endpoints]
-        line = [sys.executable, "-c", _COMMAND, *words, *([f"--state={folder}"] if folder else where), "--json"]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        where = [f"--state={folder}"] if folder else [f"--switch={one}" for one in self.switches]
+        line = [sys.executable, "-c", _COMMAND, *words, *where, "--json"]
+        given = {SWITCHES: " ".join(self.switches)} if folder and self.switches else {}
+        done = subprocess.run(line, capture_output=True, text=True, timeout=TIMEOUT_S, env={**os.environ, **given})
         try:
             document = json.loads(done.stdout or done.stderr)
         except ValueError:
             problem = done.stderr.strip() or "the command printed nothing"
-            raise FairlaneError(ErrorCode.INTERNAL, problem) from None
+            raise ErrorCode.INTERNAL(problem) from None
         if not done.stdout:
             raise FairlaneError.from_json(document["error"])
         return document

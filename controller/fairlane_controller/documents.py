@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeGuard
 
 MAX_DEPTH = 64
 """Levels of arrays and objects. Ours have eight; what works on them may recurse without counting."""
@@ -23,6 +23,16 @@ _MAX_JSON_INT = 1 << 1000
 _MAX_TOML_INT = 1 << 63
 """As TOML has it."""
 _TOO_DEEP = f"arrays or objects are nested more than {MAX_DEPTH} levels deep"
+
+
+def is_table(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether a value of a document is an object of JSON, a table of TOML."""
+    return isinstance(value, dict)
+
+
+def is_array(value: Any) -> TypeGuard[list[Any]]:
+    """Whether a value of a document is an array."""
+    return isinstance(value, list)
 
 
 class DocumentError(ValueError):
@@ -91,11 +101,10 @@ def _parse(read: Callable[[], Any], *, finite: bool, max_int: int) -> Any:
 
 def _check(value: Any, depth: int, finite: bool, max_int: int) -> None:
     """Depth, and strings and numbers that are none."""
-    if isinstance(value, (dict, list)):
+    if is_table(value) or is_array(value):
         if depth == MAX_DEPTH:
             raise DocumentError(_TOO_DEEP)
-        below = cast("list[Any]", [*value, *(value.values() if isinstance(value, dict) else ())])
-        for one in below:
+        for one in [*value, *(value.values() if is_table(value) else ())]:
             _check(one, depth + 1, finite, max_int)
     elif isinstance(value, str):
         if not value.isascii() and _SURROGATE.search(value):

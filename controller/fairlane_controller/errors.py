@@ -23,6 +23,10 @@ class ErrorCode(str, Enum):
         made.exit_code = exit_code
         return made
 
+    def __call__(self, message: str, *, half_made: bool = False) -> FairlaneError:
+        """An error of this code."""
+        return FairlaneError(self, message, half_made=half_made)
+
     INTERNAL = "internal", 1
     BAD_INPUT = "bad_input", 2
     OUT_OF_RANGE = "out_of_range", 2
@@ -66,14 +70,10 @@ class FairlaneError(Exception):
         return cls(known.get(data.get("code", ""), ErrorCode.INTERNAL), data.get("message", "no message"))
 
 
-def bad_input(message: str) -> FairlaneError:
-    """A BAD_INPUT error: what was typed is wrong."""
-    return FairlaneError(ErrorCode.BAD_INPUT, message)
-
-
-def bad_file(message: str) -> FairlaneError:
-    """A BAD_FILE error: a file cannot be read or written, or has a mistake."""
-    return FairlaneError(ErrorCode.BAD_FILE, message)
+bad_input = ErrorCode.BAD_INPUT
+"""A BAD_INPUT error: what was typed is wrong."""
+bad_file = ErrorCode.BAD_FILE
+"""A BAD_FILE error: a file cannot be read or written, or has a mistake."""
 
 
 def short(text: str, max_chars: int = 200) -> str:
@@ -100,10 +100,10 @@ def unknown_name(kind: str, name: str, valid: Iterable[str]) -> FairlaneError:
     names = sorted(valid)
     listing = f"valid: {', '.join(names) or 'none'}" if len(names) <= 16 else f"there are {len(names)} valid names"
     problem = f"unknown {kind} {short(repr(name))}{nearest_name(name, names)}; {listing}"
-    return FairlaneError(ErrorCode.UNKNOWN_NAME, problem)
+    return ErrorCode.UNKNOWN_NAME(problem)
 
 
 def out_of_range(what: str, value: object, low: object, high: object, unit: str = "") -> FairlaneError:
     """An OUT_OF_RANGE error that names the valid range, both ends included."""
     allowed = f"it must be between {low} and {high} {unit}".rstrip()
-    return FairlaneError(ErrorCode.OUT_OF_RANGE, f"{what} {value} is out of range: {allowed}")
+    return ErrorCode.OUT_OF_RANGE(f"{what} {value} is out of range: {allowed}")

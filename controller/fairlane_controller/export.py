@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name
+from fairlane_controller.errors import bad_file, bad_input, find_by_name
 from fairlane_controller.live.model import DROP_COLUMNS, PORT_COLUMNS, Snapshot
 from fairlane_controller.program.rows import Column
 
@@ -84,8 +84,7 @@ def parquet_file(path: Path, columns: Columns) -> Generator[Write]:
         arrow: Any = importlib.import_module("pyarrow")
         parquet: Any = importlib.import_module("pyarrow.parquet")
     except ImportError:
-        text = f"{path}: Parquet needs the Python package pyarrow; .csv and .jsonl need nothing"
-        raise FairlaneError(ErrorCode.BAD_INPUT, text) from None
+        raise bad_input(f"{path}: Parquet needs the Python package pyarrow; .csv and .jsonl need nothing") from None
     types = {str: arrow.string(), int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_()}
     schema = arrow.schema([(name, types[one]) for name, one in columns.items()])
     waiting: Rows = []
@@ -125,15 +124,14 @@ class Export(contextlib.ExitStack):
         self.rows: dict[Path, int] = {}
         self._files: list[tuple[Path, str, Columns, Write]] = []
         if file.suffix not in FORMATS:
-            text = f"{file}: the suffix says the format: {', '.join(FORMATS)}, not {file.suffix or 'none'!r}"
-            raise FairlaneError(ErrorCode.BAD_INPUT, text)
+            raise bad_input(f"{file}: the suffix says the format: {', '.join(FORMATS)}, not {file.suffix or 'none'!r}")
         columns: dict[str, Columns] = {kind: columns_of(kind, first) for kind in kinds}
         if file.suffix == ".jsonl":
             columns = {"": {}}
         for kind in columns:
             path = file.with_name(f"{file.stem}-{kind}{file.suffix}") if len(columns) > 1 else file
             if path.exists() and not overwrite:
-                raise FairlaneError(ErrorCode.BAD_INPUT, f"{path} is there already: another name, or --overwrite")
+                raise bad_input(f"{path} is there already: another name, or --overwrite")
             self.rows[path] = 0
         with _reported(file):
             for path, (kind, names) in zip(self.rows, columns.items(), strict=True):
@@ -156,4 +154,4 @@ def _reported(path: Path) -> Generator[None]:
     try:
         yield
     except OSError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write {path}: {ex.strerror or ex}") from None
+        raise bad_file(f"cannot write {path}: {ex.strerror or ex}") from None

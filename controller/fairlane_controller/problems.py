@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any, cast, get_args
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -28,7 +28,7 @@ def bad_config(source: str, problems: list[str]) -> FairlaneError:
 
 def describe(error: ValidationError, model: type[BaseModel]) -> list[str]:
     """Each of pydantic's problems as `ports[0].lbo_cells: …`."""
-    return [describe_one(cast("dict[str, Any]", item), model) for item in error.errors()]
+    return [describe_one(item, model) for item in error.errors()]
 
 
 def key_path(steps: tuple[int | str, ...]) -> str:
@@ -37,7 +37,7 @@ def key_path(steps: tuple[int | str, ...]) -> str:
     return "".join(parts).removeprefix(".") or "the configuration"
 
 
-def describe_one(item: dict[str, Any], model: type[BaseModel]) -> str:
+def describe_one(item: Mapping[str, Any], model: type[BaseModel]) -> str:
     """One of pydantic's problems as `ports[0].lbo_cells: …`."""
     steps: tuple[int | str, ...] = item["loc"]
     where, kind, message = key_path(steps), str(item["type"]), str(item["msg"])
@@ -59,7 +59,7 @@ _BRANCH = re.compile(
 """Names that pydantic gives to branches of a union and to our own validators."""
 
 
-def problem_path(item: dict[str, Any]) -> tuple[int | str, ...]:
+def problem_path(item: Mapping[str, Any]) -> tuple[int | str, ...]:
     """The place of one of pydantic's errors, as keys of the data. An unknown key is part of it, whatever its name."""
     loc: tuple[int | str, ...] = item["loc"]
     last = len(loc) - 1 if item["type"] == "extra_forbidden" else -1

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import subprocess
@@ -16,6 +17,8 @@ import fairlane
 import nbformat
 import pytest
 from fairlane_controller.config.apply import last_applied
+from fairlane_controller.state.run_state import TOPOLOGY, read_topology
+from fairlane_controller.state.store import Store
 from live_switch import LiveSwitch
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -72,6 +75,21 @@ def test_a_port_that_is_set_is_remembered_beside_what_was_applied_before(switch:
     assert config["classes"] == [{"class": 1, "dscp": "EF"}]
     (port,) = config["ports"]
     assert (port["limit_packets"], port["ecn"]) == (40, True)
+
+
+def test_a_command_means_the_switches_of_connect(switch: LiveSwitch) -> None:
+    state = json.loads(json.dumps(read_topology(switch.folder)))
+    state["switches"].append({**state["switches"][0], "name": "s2", "grpc": "127.0.0.1:1"})
+    with Store(switch.folder) as store:
+        store.put({TOPOLOGY: state})
+    one, other = (fairlane.connect(switch.folder, switches=name) for name in ("s1", "s2"))
+    assert [row["switch"] for row in one.command("status")["switches"]] == ["s1"]
+    assert one.command("threshold", "set", "s1:3", "5")
+    assert one.command("undo"), "it has no --switch"
+    with pytest.raises(fairlane.FairlaneError, match="s2"):
+        other.command("threshold", "set", "3", "5")
+    with pytest.raises(fairlane.FairlaneError, match="s1:3 names its switch"):
+        other.command("threshold", "set", "s1:3", "5")
 
 
 @pytest.mark.parametrize(

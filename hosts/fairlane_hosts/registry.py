@@ -199,8 +199,9 @@ def opened() -> Generator[Registry]:
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    text = f"another process keeps {lock} locked for {LOCK_TIMEOUT_S:.0f} s"
-                    raise HostsError("lease", text) from None
+                    raise HostsError(
+                        "lease", f"another process keeps {lock} locked for {LOCK_TIMEOUT_S:.0f} s"
+                    ) from None
                 time.sleep(0.02)
         _mount()
         registry = read()

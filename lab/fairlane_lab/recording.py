@@ -10,9 +10,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from fairlane_controller.documents import is_table
 from fairlane_hosts.programs import COUNTERS
 from fairlane_switch.link_series import Series
 from fairlane_topology import topology as fl_topology
@@ -297,5 +298,5 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
             event: Any = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(event, dict):
-            yield cast("dict[str, Any]", event)
+        if is_table(event):
+            yield event

@@ -142,6 +142,8 @@ class RunResult:
     """The controller's event log, with `t_s`."""
     virtual_s: float = 0.0
     wall_s: float = 0.0
+    cpu_s: float | None = None
+    """Processor time, of all its processes; None where it was not measured."""
     packets: int = 0
     """Packets that went through a switch's pipeline; 0 when unknown."""
     about: dict[str, Any] = field(default_factory=dict[str, Any])

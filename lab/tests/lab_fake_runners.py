@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +17,7 @@ from fairlane_lab.scenario import Scenario
 
 
 def run(scenario: Scenario) -> RunResult:
-    """Shares that depend on threshold and seed; the wall time differs each time, as a real one does."""
+    """Shares that depend on threshold and seed."""
     chance = random.Random(scenario.seed)
     rate = float(scenario.params.get("rate_bps", 2e6))
     threshold = scenario.control.threshold if scenario.control.scheme == "qthresh" else 50
@@ -37,7 +39,7 @@ def run(scenario: Scenario) -> RunResult:
     )
     transfers = [Transfer(flow.name, flow.group, 1.0 + index, 12_000, chance.uniform(0.1, 0.5)) for flow in scenario.flows if flow.app.kind == "web" for index in range(5)]  # fmt: skip
     series = [SeriesPoint(0.5 * step, flow.name, "cwnd_packets", 2.0 + step % 4) for flow in scenario.flows for step in range(8)]  # fmt: skip
-    return RunResult(flows, [port], transfers, series, [{"t_s": 1.0, "event": "threshold"}], scenario.duration_s, time.perf_counter() % 1, 1000, {"kernel": "none"})  # fmt: skip
+    return RunResult(flows, [port], transfers, series, [{"t_s": 1.0, "event": "threshold"}], scenario.duration_s, packets=1000, about={"kernel": "none"})  # fmt: skip
 
 
 def other(scenario: Scenario) -> RunResult:
@@ -67,6 +69,22 @@ def slow(scenario: Scenario) -> RunResult:
     result = run(scenario)
     result.about["pid"] = os.getpid()
     return result
+
+
+def sleeps(scenario: Scenario) -> RunResult:
+    """Takes a quarter of a second, and no processor."""
+    time.sleep(0.25)
+    return run(scenario)
+
+
+def computes(scenario: Scenario) -> RunResult:
+    """Takes a fifth of a second of a processor, and a child of its the same."""
+    burn = "import time\nwhile time.process_time() < 0.2: pass"
+    subprocess.run([sys.executable, "-c", burn], check=True, timeout=60)
+    until_s = time.process_time() + 0.2
+    while time.process_time() < until_s:
+        pass
+    return run(scenario)
 
 
 def hangs(scenario: Scenario) -> RunResult:

@@ -46,6 +46,7 @@ def invented(scenario: Scenario, chance: random.Random, runtime: Runtime) -> Run
     ]  # fmt: skip
     port = PortResult("s1", 3, round(rate), utilisation * rate, utilisation, chance.randrange(50), size * 1.5)
     result = RunResult(flows, [port], virtual_s=scenario.duration_s, wall_s=0.5, packets=10_000)
+    result.cpu_s = 0.25 if runtime == "sim" else None
     result.about = {"kernel": "none" if runtime == "sim" else "6.18.0", "offloads": {"tso": "off", "gro": "off"}}
     if scenario.series:
         result.series = saw_teeth(scenario, chance)

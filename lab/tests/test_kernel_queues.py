@@ -64,7 +64,7 @@ def test_it_marks_follows_its_line_s_rate_and_is_the_same_twice() -> None:
     slower = LinkChange(at_s=10.0, link="s1-s2", rate_bps=RATE_BPS // 2)
     run = behind("fq_codel ecn", RENO, VEGAS, changes=(slower,), tcp=TcpOptions(ecn=True))
     first, second = sim.run_kernel(run), sim.run_kernel(run)
-    assert replace(first, wall_s=0.0) == replace(second, wall_s=0.0)
+    assert first == second
     (port,) = first.ports
     assert port.rate_bps == pytest.approx(RATE_BPS * (5 + 5) / 15, rel=0.01)
     assert 0.95 < port.utilisation < 1.001

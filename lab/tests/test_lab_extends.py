@@ -98,6 +98,10 @@ def test_the_result_means_the_same_as_one_file_that_says_it_all(folder: Path) ->
         ('name = "own"\nappend.notes = []\n', "own.toml: append: adds to what a base has: it needs extends"),
         (f'{OWN}flows.reno.variant = "vages"\n', "own.toml: flows[0].variant: there is no variant 'vages'"),
         (f'{OWN}run.repeat = 2\n', "own.toml: run.repeat: there is no key 'repeat'"),
+        (f'{OWN}params.sender = "vages"\nsets.sender = "flows.vegas.variant"\n', "own.toml: flows[1].variant: there is no variant 'vages'"),
+        (f'{OWN}params.sender = "vages"\nsets.sender = ["flows.r*.variant"]\n', "own.toml: flows[0].variant: there is no variant 'vages'"),
+        (f'{OWN}cases.slow.rate_bps = -4\n', 'own.toml: topology.links.s1-s2.rate_bps: '),
+        (f'{OWN}params.duration_s = -1\n', "own.toml: run.duration_s: got -1"),
         ('extends = "small"\n', "own.toml: name: is missing"),
     ],
 )  # fmt: skip
@@ -111,6 +115,7 @@ def test_a_mistake_is_told_with_its_file_and_key(folder: Path, text: str, messag
     [
         ('variant = "vegas"', 'variant = "vages"', "small.toml: flows[1].variant: there is no variant 'vages'"),
         ("duration_s = 20", "durations_s = 20", "small.toml: run.durations_s: there is no key"),
+        ("rate_bps = 4_000_000", "rate_bps = -4", "small.toml: topology.links.s1-s2.rate_bps: "),
         ("min = 0.5", "", "small.toml: expect[0]: says neither min nor max"),
         ("duration_s = 20", "duration_s = ", "small.toml: not TOML: line"),
         ("[params]", 'extends = "own"\n[params]', "small.toml: extends: goes round in a circle: own.toml → small.toml → own.toml"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import shutil
 from math import isnan
 from pathlib import Path
@@ -132,6 +133,12 @@ def test_a_page_has_bounds_numbers_pictures_and_where_they_come_from(results: Pa
     text = page.read_text()
     assert "| sim | 7 |" in text
     assert "](data/" in text
+    minutes = {
+        runtime: float(found[1])
+        for runtime, label in (("sim", ""), ("mininet", " by the clock"))
+        if (found := re.search(rf"\| ([\d.]+){label} \| \[Parquet\]\(data/[\w-]+\.{runtime}", text))
+    }
+    assert minutes["sim"] == pytest.approx(minutes["mininet"] / 2, abs=0.1)  # `invented`: half of the clock's
     for table in ("bounds", "numbers"):
         assert f"[{table}](tables/{page.stem}.{table}.csv)" in text
         assert len((results / "tables" / f"{page.stem}.{table}.csv").read_text().splitlines()) > 4

@@ -25,8 +25,9 @@ from fairlane_lab.inputs import build_hashes
 from fairlane_lab.problems import RunFolderError
 from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.run_result import RunError
+from fairlane_lab.runners.mininet import tree_s
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
-from fairlane_lab.sweep.runners import SIM, Outcome, local_executor, mininet_testbed
+from fairlane_lab.sweep.runners import SIM, Outcome, local_executor, mininet_testbed, processor_s
 from fairlane_lab.sweep.workers import dask_cluster, process_pool
 from test_lab_definition import FILE
 from typer.testing import CliRunner
@@ -67,6 +68,35 @@ def test_a_summary_has_aggregates_verdicts_and_what_it_was_run_with(tmp_path: Pa
     assert summary["about"] == {"kernel": "none"}
     assert len(summary["topologies"]) == 2
     assert (tmp_path / "latest").resolve() == tmp_path / "new"
+
+
+def test_a_run_s_processor_time_is_its_own_and_its_children_s_and_no_sleep(tmp_path: Path) -> None:
+    selection, cpu_s, wall_s = Selection(repeats=1, values={"threshold": (4,)}), "cpu_s_of_runs", "wall_s_of_runs"
+    done = {
+        name: run_campaign(
+            Campaign(definition(), selection, tmp_path / name), local_executor(f"lab_fake_runners:{name}")
+        )
+        for name in ("sleeps", "computes")
+    }
+    sleeps, computes = (done[name].summary["speed"] for name in done)
+    assert 0 < sleeps[cpu_s] < 0.25 < 0.5 <= sleeps[wall_s]
+    assert 2 * (0.2 + 0.2) <= computes[cpu_s] < computes[wall_s] + 0.1
+    timing = tmp_path / "computes" / "timing.parquet"
+    older: Any = pq.read_table(timing)
+    pq.write_table(older.drop(["cpu_s"]), timing)  # as an older version has left it
+    assert run_campaign(Campaign(definition(), Selection(repeats=2, values={"threshold": (4,)}), tmp_path / "computes"), local_executor(RUN)).summary["speed"][cpu_s] is None  # fmt: skip
+
+
+def test_processor_time_in_mininet_has_that_of_what_still_runs() -> None:
+    before_s, own_s = tree_s(), processor_s()
+    burn = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", burn], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        running_s, own_s = tree_s() - before_s, processor_s() - own_s
+        child.communicate(b"\n", timeout=60)
+    assert running_s - own_s >= 0.28  # of a running process Linux tells hundredths
+    assert tree_s() - before_s == pytest.approx(running_s, abs=0.15)
 
 
 def test_failures_are_told_and_stop_nothing(tmp_path: Path) -> None:

@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
+from fairlane_controller.documents import is_array, is_table
 from fairlane_controller.errors import FairlaneError, short
 from fairlane_controller.state.run_state import LinkEnd as LinkEnd
 from fairlane_controller.units import parse_rate, parse_time
 from fairlane_switch.link_control import Change
 from fairlane_switch.link_model import LinkOptions, LinkSettings
 from fairlane_switch.link_presets import PRESETS
-from fairlane_switch.link_series import FILE_KEYS, Series, Varying
+from fairlane_switch.link_series import FILE_KEYS, Series, Varying, times_in
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 TOPOLOGIES = Path(__file__).parents[1] / "topologies"
@@ -123,13 +124,12 @@ class Link(Direction):
     @classmethod
     def _as_in_the_tutorials(cls, entry: Any) -> Any:
         """`[node, node, latency, bandwidth]`: p4lang/tutorials write bare numbers, milliseconds and Mbit/s."""
-        if not isinstance(entry, list):
+        if not is_array(entry):
             return entry
-        items = cast("list[Any]", entry)
-        if not 2 <= len(items) <= 4:
+        if not 2 <= len(entry) <= 4:
             raise ValueError("a link is [node, node], [node, node, latency] or [node, node, latency, bandwidth]")
-        numbers = [_scaled(item, unit) for item, unit in zip(items[2:], (1_000, 1_000_000), strict=False)]
-        return dict(zip(("a", "b", "delay", "bandwidth"), [*items[:2], *numbers], strict=False))
+        numbers = [_scaled(item, unit) for item, unit in zip(entry[2:], (1_000, 1_000_000), strict=False)]
+        return dict(zip(("a", "b", "delay", "bandwidth"), [*entry[:2], *numbers], strict=False))
 
     def resolved(self) -> Link:
         """The link with its preset's values where it has none of its own, and its final directions: a host's wire has the bandwidth as its rate."""
@@ -202,31 +202,22 @@ class LinkChange(LinkSettings):
     def change(self) -> Change:
         """What happens, in the wire's names and units."""
         preset = PRESETS[self.preset] if self.preset is not None else None
-        changed: dict[str, Any] = {}
-        for name in LinkSettings.model_fields:
-            value = getattr(self, name)
-            if value is not None:
-                changed[name.replace("_ms", "_us")] = _in_us(value) if name.endswith("_ms") else value
-        changed.pop("rate_bps", None)
+        given = ((name, getattr(self, name)) for name in LinkSettings.model_fields if name != "rate_bps")
+        changed = times_in("us", {name: value for name, value in given if value is not None})
         rate_bps = preset.rate_bps if preset and self.rate_bps is None else self.rate_bps
         spike_us, outage_us = (self.spike_s or 0) * 1e6, (self.outage_s or 0) * 1e6
         return Change(self.direction, changed, preset, rate_bps, spike_us, self.spike_blocks or "delivery", outage_us)
 
 
-def _in_us(ms: float) -> float:
-    return Series(ms * 1000, ms.form) if isinstance(ms, Series) else round(ms * 1000)
-
-
 def with_file_paths(document: Any, folder: Path) -> Any:
     """A topology document whose files of series with relative names are below `folder`."""
-    if isinstance(document, list):
-        return [with_file_paths(entry, folder) for entry in cast("list[Any]", document)]
-    if not isinstance(document, dict):
+    if is_array(document):
+        return [with_file_paths(entry, folder) for entry in document]
+    if not is_table(document):
         return document
-    entries = cast("dict[str, Any]", document).items()
     return {
         key: str(folder / value) if key in FILE_KEYS and isinstance(value, str) else with_file_paths(value, folder)
-        for key, value in entries
+        for key, value in document.items()
     }
 
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
-from fairlane_controller.documents import is_file
+from fairlane_controller.documents import is_array, is_file
 from fairlane_controller.errors import FairlaneError, short
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
 from fairlane_controller.verbs.grammar import needs_priority
@@ -49,7 +49,7 @@ def _value(value: object) -> object:
 
 
 def _listed(value: object) -> list[object]:
-    return cast("list[object]", value) if isinstance(value, list) else [value]
+    return value if is_array(value) else [value]
 
 
 def _alone(value: object) -> object:
@@ -198,11 +198,11 @@ def program_switch(runtime: SwitchRuntime, endpoint: Endpoint) -> int:
                 try:
                     await client.write([update()])
                 except FairlaneError as error:
-                    raise FairlaneError(error.code, f"{pointer}: {error.message}") from None
+                    raise error.code(f"{pointer}: {error.message}") from None
 
     try:
         asyncio.run(asyncio.wait_for(write(), PROGRAM_TIMEOUT_S))
-    except (TimeoutError, asyncio.TimeoutError):
+    except asyncio.TimeoutError:
         raise RuntimeError(f"{runtime.path}: {endpoint} did not take it within {PROGRAM_TIMEOUT_S:g} s") from None
     except FairlaneError as error:
         raise RuntimeError(f"{runtime.path}: {error.message}") from None

@@ -13,10 +13,11 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fairlane_controller.documents import DocumentError, parse_json
 from fairlane_controller.errors import short
+from fairlane_controller.gnmi.ports import LinkLayer, Scheduler
 from fairlane_controller.problems import allowed_keys
 from fairlane_controller.state.run_state import RouteState
 from fairlane_switch.link_control import WAYS, effects
@@ -56,7 +57,6 @@ def _qdisc(text: str) -> str:
 
 
 Qdisc = Annotated[str, AfterValidator(_qdisc)]
-Scheduler = Literal["strict", "wrr", "drr", "calendar", "fq"]
 Cells = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Address = Annotated[str, AfterValidator(_address)]
 
@@ -65,7 +65,7 @@ class PortSpec(Strict):
     """A switch port's traffic manager: rate in bit/s on the line (0: unlimited), scheduler, and what may wait."""
 
     rate_bps: Rate | None = Field(default=None, validation_alias="rate")
-    link_layer: Literal["none", "ethernet", "atm"] = "none"
+    link_layer: LinkLayer = "none"
     """What a frame takes on the line: its bytes, an Ethernet frame with all around it, 53 bytes for each of its cells."""
     scheduler: Scheduler = "strict"
     queues: int = Field(default=8, ge=1, le=4096)

@@ -20,7 +20,7 @@ from fairlane_controller.cli.model_options import with_options
 from fairlane_controller.cli.options import JsonOption, StateOption
 from fairlane_controller.cli.output import print_json, print_table, say
 from fairlane_controller.cli.signals import make_end_event
-from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input
+from fairlane_controller.errors import ErrorCode, bad_input
 from fairlane_controller.state.run_state import LinkState, RunState, find_folder, read_run_state
 from fairlane_controller.units import format_rate, parse_count, parse_rate
 
@@ -56,7 +56,7 @@ def _find(state: str | None, name: str) -> tuple[RunState, LinkState]:
         if link.name == name:
             return run, link
     there = ", ".join(link.name for link in run.links) or "none"
-    raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"there is no link {name!r}; there are {there}")
+    raise ErrorCode.UNKNOWN_NAME(f"there is no link {name!r}; there are {there}")
 
 
 @app.command("list")
@@ -182,13 +182,13 @@ def _rate_bps(allowed: dict[str, int], text: str) -> int:
     rate_bps, low, high = round(parse_rate(text)), allowed["minimum"], allowed["maximum"]
     if rate_bps and not low <= rate_bps <= high:
         why = f"rate {rate_bps} bit/s is out of range; allowed: {low} to {high}, or 0 (unlimited)"
-        raise FairlaneError(ErrorCode.OUT_OF_RANGE, why)
+        raise ErrorCode.OUT_OF_RANGE(why)
     return rate_bps
 
 
 def _preset(name: str) -> str:
     if name not in PRESETS:
-        raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
+        raise ErrorCode.UNKNOWN_NAME(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
     return name
 
 
@@ -313,7 +313,7 @@ def capture(
     """Write the packets of a link into a pcapng file for Wireshark, with times in ns. What comes too fast for the disk is counted."""
     run, link = _find(state, name)
     if not link.emulated:
-        raise FairlaneError(ErrorCode.REFUSED, f'{name} is a bare veth pair: "emulated": true in the topology file lets this command see it')  # fmt: skip
+        raise ErrorCode.REFUSED(f'{name} is a bare veth pair: "emulated": true in the topology file lets this command see it')  # fmt: skip
     with WireClient(run.wire) as wire:
         wire.capture(
             name, file, direction=cast(Direction, direction), at=cast(End, at), seconds=seconds, packets=packets,
@@ -326,7 +326,7 @@ def capture(
         say(f"{ended.packets:,} packets in {file}" + (f", {ended.lost:,} came too fast" if ended.lost else ""))
     if ended.error:
         code = ErrorCode.REFUSED if ended.packets else ErrorCode.BAD_FILE
-        raise FairlaneError(code, f"the capture ended early: {ended.error}")
+        raise code(f"the capture ended early: {ended.error}")
 
 
 async def _until_done(wire: WireClient, file: Path) -> CaptureState:

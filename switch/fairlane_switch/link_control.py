@@ -244,15 +244,15 @@ def change_link(run: RunState, link: LinkState, change: Change) -> None:
     """Make a change in a topology that another process has started. Raises FairlaneError."""
     todo = effects(change, link)
     if todo.ports and run.target != "embedded":
-        raise FairlaneError(ErrorCode.REFUSED, f"the rate of a port of {run.target} is not set by this command")
+        raise ErrorCode.REFUSED(f"the rate of a port of {run.target} is not set by this command")
     if todo.port_spikes:
         now, ends = read_link(run, link.name), senders(link, change.direction).items()
         whys = [spike_problem(way, now[way]["settings"] or {}) for way, end in ends if end in todo.port_spikes]
         if run.target != "embedded":
             whys = [f"a port of {run.target} cannot be stopped for a time"]
         if why := next(filter(None, whys), None):
-            raise FairlaneError(ErrorCode.REFUSED, f"{why}; allowed: --blocks delivery")
+            raise ErrorCode.REFUSED(f"{why}; allowed: --blocks delivery")
     if todo.needs_wire and not link.emulated:
         allowed = 'give it a delay or "emulated": true in the topology file to change it'
-        raise FairlaneError(ErrorCode.REFUSED, f"{link.name} is a bare veth pair: {allowed}")
+        raise ErrorCode.REFUSED(f"{link.name} is a bare veth pair: {allowed}")
     make_change(change, link, run.wire, RunningPorts(run))

@@ -7,8 +7,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+from fairlane_controller.documents import is_table
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
@@ -45,6 +46,24 @@ class Series(float):
 def form_of(value: Any) -> Any:
     """A setting as it was given: the form of a series, any other value itself."""
     return value.form if isinstance(value, Series) else value
+
+
+_PER_S = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
+def times_in(unit: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings whose times (`delay_ms`, `at_s`) are whole numbers of `unit`, and named by it (`delay_us`, `at_us`); the form of a series stays."""
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        stem, _, given = name.rpartition("_")
+        if given in _PER_S and not stem.endswith("_per"):
+            name, factor = f"{stem}_{unit}", _PER_S[unit] / _PER_S[given]
+            if isinstance(value, Series):
+                value = Series(value * factor, value.form)
+            elif not is_table(value):
+                value = round(value * factor)
+        found[name] = value
+    return found
 
 
 def read_series(setting: str, form: Mapping[str, Any], *folders: Path) -> Series:
@@ -119,9 +138,9 @@ class Varying:
         """A number as before, or a form."""
 
         def read(value: Any, check: core_schema.ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
-            if isinstance(value, dict):
+            if is_table(value):
                 folders: tuple[Path, ...] = getattr(info.context, "folders", ())
-                return read_series(self.setting, cast("dict[str, Any]", value), *folders)
+                return read_series(self.setting, value, *folders)
             return value if isinstance(value, Series) else check(value)
 
         as_given = core_schema.plain_serializer_function_ser_schema(form_of)

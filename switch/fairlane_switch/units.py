@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode, bad_input
 from fairlane_controller.units import format_time, parse_time
 
 _SHARES = "0.01, 1%, 1e-5"
@@ -28,8 +28,8 @@ def parse_share(text: str, what: str = "share") -> float:
         share = float(number) / percent
     except ValueError:
         message = f"{what} {text!r} is not a probability; examples: {_SHARES}"
-        raise FairlaneError(ErrorCode.BAD_INPUT, message) from None
+        raise bad_input(message) from None
     if not 0 <= share <= 1:
         message = f"{what} {text!r} is out of range; allowed: 0 to 1 (100%)"
-        raise FairlaneError(ErrorCode.OUT_OF_RANGE, message)
+        raise ErrorCode.OUT_OF_RANGE(message)
     return share

@@ -33,11 +33,11 @@ class DryResult:
     """What one switch would be sent."""
 
     switch: str
-    updates: list[Plain] = field(default_factory=lambda: list[Plain]())
+    updates: list[Plain] = field(default_factory=list[Plain])
     schema: P4Schema | None = None
     loads: bool = False
     "The program would be loaded: every entry and counter lost."
-    notes: list[str] = field(default_factory=lambda: list[str]())
+    notes: list[str] = field(default_factory=list[str])
     "What would be set or remembered beside its entries, in words."
 
 

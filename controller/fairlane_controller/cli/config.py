@@ -29,7 +29,7 @@ from fairlane_controller.config.compare import DIFFERENT, EXTRA, MISSING, Row, c
 from fairlane_controller.config.read import Loaded, read_file
 from fairlane_controller.config.show import read_current_config, to_toml
 from fairlane_controller.config.target import ensure_run_folder, find_run, running
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import FairlaneError, bad_file, bad_input
 from fairlane_controller.state.files import read_text
 from fairlane_controller.state.run_state import find_folder, read_run_state
 from fairlane_controller.typed import typed
@@ -170,7 +170,7 @@ def edit_command(
         source = replace(loaded.source, name=str(path))
         done = _apply(replace(loaded, source=source, path=path.absolute()), state, dry_run, as_json)
     except FairlaneError as ex:
-        raise FairlaneError(ex.code, f"{ex.message}; nothing was applied, your text is in {copy}") from None
+        raise ex.code(f"{ex.message}; nothing was applied, your text is in {copy}") from None
     if done is None:
         copy.unlink()
         return
@@ -189,7 +189,7 @@ def _copy_of(path: Path) -> Path:
         os.close(number)
         return Path(shutil.copy(path, name))
     except OSError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{path} cannot be copied: {ex.strerror}") from None
+        raise bad_file(f"{path} cannot be copied: {ex.strerror}") from None
 
 
 def _edit(copy: Path) -> None:
@@ -198,6 +198,6 @@ def _edit(copy: Path) -> None:
     try:
         code = subprocess.run([*shlex.split(editor), str(copy)], check=False).returncode
     except (OSError, ValueError) as ex:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"the editor {editor!r} cannot be started: {ex}") from None
+        raise bad_input(f"the editor {editor!r} cannot be started: {ex}") from None
     if code != 0:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"the editor {editor!r} ended with exit code {code}")
+        raise bad_input(f"the editor {editor!r} ended with exit code {code}")

@@ -51,8 +51,7 @@ def init_command(
     targets = resolve(state, switch)
     run = targets.need_run()
     if targets.loop_folder is not None:
-        raise FairlaneError(
-            ErrorCode.LOOP_RUNNING,
+        raise ErrorCode.LOOP_RUNNING(
             f"a control loop runs for {run.name!r} and has set its switches up: stop it before `init`",
         )
     program = load_program(run.program)
@@ -104,4 +103,4 @@ def init_command(
             say(f"{r['switch']}: {routes}, {program.ports_title}: {ports}; {written} written")
     if errors:
         text = "; ".join(error.message for error in errors)
-        raise FairlaneError(errors[0].code, f"{len(errors)} of {counted(len(states), 'switch')}: {text}")
+        raise errors[0].code(f"{len(errors)} of {counted(len(states), 'switch')}: {text}")

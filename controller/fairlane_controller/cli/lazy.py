@@ -38,8 +38,7 @@ class LazyCommand:
         except FairlaneError:
             raise
         except Exception as ex:
-            problem = f"the command {self.name!r} of {self.target} cannot be loaded: {ex}"
-            raise FairlaneError(ErrorCode.INTERNAL, problem) from ex
+            raise ErrorCode.INTERNAL(f"the command {self.name!r} of {self.target} cannot be loaded: {ex}") from ex
 
     def command(self) -> Any:
         """Import it and make it a command of typer's. Raises as `load`."""

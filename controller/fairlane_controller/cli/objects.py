@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 from pydantic import BaseModel
@@ -22,6 +22,7 @@ from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import plan_on
 from fairlane_controller.config.read import Loaded, Source, parse
 from fairlane_controller.config.show import with_units
+from fairlane_controller.documents import is_array, is_table
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input, find_by_name
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.program.registry import load_program
@@ -104,7 +105,7 @@ class Objects:
         run = targets.need_run()
         if load_program(run.program).name != self.program:
             problem = f"the topology {run.name!r} runs the program {run.program!r}: {self.title}s need {self.program}"
-            raise FairlaneError(ErrorCode.WRONG_PROGRAM, problem)
+            raise ErrorCode.WRONG_PROGRAM(problem)
         return targets
 
     def make(self, state: str | None, edit: Edit, source: str, done: str, *, dry_run: bool, as_json: bool) -> None:  # fmt: skip
@@ -171,9 +172,9 @@ async def _planned(data: Plain, source: str, sites: Sites) -> Planned:
 
 def _text(value: Any) -> Any:
     """`switch=s1,ingress_port=1; …` of a list of tables."""
-    if isinstance(value, list):
-        return "; ".join(map(_text, cast("list[Any]", value)))
-    return ",".join(f"{name}={one}" for name, one in cast("Plain", value).items()) if isinstance(value, dict) else value
+    if is_array(value):
+        return "; ".join(map(_text, value))
+    return ",".join(f"{name}={one}" for name, one in value.items()) if is_table(value) else value
 
 
 def need_changes(command: str, changes: Plain) -> None:

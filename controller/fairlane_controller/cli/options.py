@@ -19,10 +19,12 @@ StateOption = Annotated[
         autocompletion=complete_state,
     ),
 ]
+SWITCHES = "FAIRLANE_SWITCHES"
+"""Environment variable with the switches that a script's commands mean (`fairlane.Network.command`)."""
 SwitchOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--switch", "-s", help="A switch of the topology, or NAME=HOST:PORT\\[@DEVICE_ID] without one; default all.", metavar="SWITCH", autocompletion=complete_switch
+        "--switch", "-s", help="A switch of the topology, or NAME=HOST:PORT\\[@DEVICE_ID] without one; default all.", metavar="SWITCH", autocompletion=complete_switch, envvar=SWITCHES, show_envvar=False
     ),
 ]  # fmt: skip
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -81,7 +81,7 @@ def flows_command(
     found = {kind: snapshot.objects_of_kind(kind.name) for kind in snapshot.kinds if not kind.brief}
     if not found:
         programs = ", ".join(snapshot.programs) or "that runs"
-        raise FairlaneError(ErrorCode.WRONG_PROGRAM, f"the program {programs} has no flows: see `fairlane status`")
+        raise ErrorCode.WRONG_PROGRAM(f"the program {programs} has no flows: see `fairlane status`")
     if as_json:
         print_json([row.to_json() for rows in found.values() for row in rows])
         return
@@ -258,7 +258,7 @@ def measure_command(state: StateOption = None, switch: SwitchOption = None, as_j
     if snapshot.loop_error is not None:
         raise FairlaneError.from_json(dict(snapshot.loop_error))
     if snapshot.loop is None:
-        raise FairlaneError(ErrorCode.NO_LOOP, "ports are measured by the running loop: start it with `fairlane run`")
+        raise ErrorCode.NO_LOOP("ports are measured by the running loop: start it with `fairlane run`")
     if as_json:
         rows = [row for row in snapshot.ports if row.measured is not None]
         print_json([{"switch": row.switch, "port": row.port, **(row.measured or {})} for row in rows])
@@ -324,7 +324,7 @@ def describe_command(
     one, polled = asyncio.run(read())
     found = [row for row in polled if row[1].port == number]
     if not one.ports and not found:
-        raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{name} has no port {number}")
+        raise ErrorCode.UNKNOWN_NAME(f"{name} has no port {number}")
     path, wanted = targets.folder / EVENTS_FILE if targets.folder else None, EventFilter(switches=(name,), port=number)
     events = read_events(path, wanted, LAST_EVENTS, check_names=False) if path is not None else []
     if as_json:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairlane_controller.cli.types import PortRef
-from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, bad_input
+from fairlane_controller.errors import ErrorCode, bad_file, bad_input
 from fairlane_controller.state.ask import loop_runs
 from fairlane_controller.state.run_state import RunState, find_folder, read_run_state
 from fairlane_controller.switch.client import Endpoint
@@ -52,7 +52,7 @@ class Targets:
         """The topology; NO_TOPOLOGY when the switches were named by address alone."""
         if self.run is None:
             problem = "this command needs the run state of a topology (routes, ports, program): --state NAME"
-            raise FairlaneError(ErrorCode.NO_TOPOLOGY, problem)
+            raise ErrorCode.NO_TOPOLOGY(problem)
         return self.run
 
 
@@ -71,7 +71,7 @@ def resolve(state: str | None, switches: list[str] | None, port: PortRef | None 
     """The switches named, that of a port `s1:3`, or all of the running topology. BAD_INPUT where a switch is named twice."""
     named = switches or []
     if port is not None and port.switch is not None:
-        if named:
+        if named and port.switch not in named:
             raise bad_input(f"{port.switch}:{port.name} names its switch: leave --switch out")
         named = [port.switch]
     given = tuple(parse_endpoint(text) for text in named if "=" in text)
@@ -97,7 +97,5 @@ def known_port(targets: Targets, ref: PortRef | None) -> int | None:
     known = {one.port for switch in switches for one in switch.ports}
     if ref.number not in {*known, CPU_PORT} and all(switch.ports for switch in switches):
         listed = ", ".join(map(str, sorted(known)))
-        raise FairlaneError(
-            ErrorCode.UNKNOWN_NAME, f"{', '.join(sorted(names))} has no port {ref.number}; valid: {listed}"
-        )
+        raise ErrorCode.UNKNOWN_NAME(f"{', '.join(sorted(names))} has no port {ref.number}; valid: {listed}")
     return ref.number

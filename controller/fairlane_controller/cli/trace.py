@@ -17,7 +17,7 @@ from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOptio
 from fairlane_controller.cli.output import console
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import PortRef, Seconds, time_option
-from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input
+from fairlane_controller.errors import ErrorCode, bad_input
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.reasons import reasons_of
 from fairlane_controller.program.registry import find_program
@@ -80,7 +80,7 @@ def trace_command(
                 console.print(tree(endpoint.name, result, program, full=full), soft_wrap=True)
         if live and seen < count:
             problem = f"{endpoint}: {seen} of {counted(count, 'packet')} that match came within {timeout}"
-            raise FairlaneError(ErrorCode.TIMED_OUT, problem)
+            raise ErrorCode.TIMED_OUT(problem)
 
     asyncio.run(work())
 

@@ -11,7 +11,7 @@ import typer
 from fairlane_controller.cli.change import journal_results, print_dry
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
 from fairlane_controller.cli.output import print_json, print_table, say
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import bad_input
 from fairlane_controller.history import Record, read_history, undo_last
 from fairlane_controller.history.undo import next_undo
 from fairlane_controller.state.run_state import find_folder, read_run_state
@@ -28,7 +28,7 @@ def undo_command(
     records = read_history(folder)
     if show_list:
         if dry_run:
-            raise FairlaneError(ErrorCode.BAD_INPUT, "--list stands alone")
+            raise bad_input("--list stands alone")
         _list(records, as_json)
         return
     run = read_run_state(folder)

@@ -7,7 +7,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 
@@ -15,6 +15,7 @@ from fairlane_controller.cli.change import Planned, carry_out
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption, SwitchOption
 from fairlane_controller.cli.output import print_json, print_table, say
 from fairlane_controller.cli.targets import Targets, resolve
+from fairlane_controller.documents import is_array, is_table
 from fairlane_controller.errors import FairlaneError, bad_input
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.state.files import read_text
@@ -44,7 +45,7 @@ def _run(targets: Targets, lines: Sequence[Line], *, dry_run: bool, as_json: boo
         try:
             asyncio.run(read())
         except FairlaneError as ex:
-            raise FairlaneError(ex.code, f"{ex.message}; the lines that write are done") if writes else ex from None
+            raise ex.code(f"{ex.message}; the lines that write are done") if writes else ex from None
     return True
 
 
@@ -117,21 +118,20 @@ def print_line(line: Line) -> None:
 
 
 def _is_rows(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, dict) for one in cast("list[Any]", value))
+    return is_array(value) and all(map(is_table, value))
 
 
 def _text(value: Any) -> str:
     """A value in words: an entry as a line has it, an object of a list as `name (what else it has)`."""
-    if isinstance(value, dict):
-        data = cast("dict[str, Any]", value)
-        return entry_text(data) if "match" in data else " ".join(f"{name}={one}" for name, one in data.items())
-    if isinstance(value, list):
-        return ", ".join(_item(one) for one in cast("list[Any]", value)) or "-"
+    if is_table(value):
+        return entry_text(value) if "match" in value else " ".join(f"{name}={one}" for name, one in value.items())
+    if is_array(value):
+        return ", ".join(map(_item, value)) or "-"
     return "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _item(value: Any) -> str:
-    if not isinstance(value, dict):
+    if not is_table(value):
         return _text(value)
-    first, *rest = [_text(one) for one in cast("dict[str, Any]", value).values()]
+    first, *rest = map(_text, value.values())
     return f"{first} ({', '.join(rest)})"

@@ -33,7 +33,7 @@ class Applied:
     "Policies whose settings of the loop changed."
     ports: int = 0
     "Ports whose settings changed."
-    rows: list[Row] = field(default_factory=lambda: list[Row]())
+    rows: list[Row] = field(default_factory=list[Row])
     "What differed."
 
     def to_json(self) -> dict[str, Any]:

@@ -62,10 +62,10 @@ class SwitchDiff:
     """One switch: what differs, and the changes that bring it to what the file says."""
 
     switch: str
-    rows: list[Row] = field(default_factory=lambda: list[Row]())
-    changes: list[EntityChange] = field(default_factory=lambda: list[EntityChange]())
+    rows: list[Row] = field(default_factory=list[Row])
+    changes: list[EntityChange] = field(default_factory=list[EntityChange])
     resets: Sequence[Any] = ()
-    ports: list[PortStep] = field(default_factory=lambda: list[PortStep]())
+    ports: list[PortStep] = field(default_factory=list[PortStep])
     schema: P4Schema | None = None
 
     @property
@@ -79,9 +79,9 @@ class Comparison:
     """All switches of a topology beside a configuration."""
 
     switches: list[SwitchDiff]
-    documents: dict[str, Any] = field(default_factory=lambda: dict[str, Any]())
+    documents: dict[str, Any] = field(default_factory=dict[str, Any])
     "What is to be remembered,"
-    documents_back: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
+    documents_back: Mapping[str, Any] = field(default_factory=dict[str, Any])
     "and what an undo puts back instead of what it was."
     loop: LoopStep | None = None
     "The change of the running loop's options; None: it has them, or there is no loop, or the file says nothing."
@@ -206,7 +206,7 @@ async def _ports(found: SwitchDiff, config: FairlaneConfig, sites: Sites) -> Non
     for port, settings in given.items():
         info = infos.get(port)
         if settings and info is None:
-            raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"switch {found.switch} has no port {port}")
+            raise ErrorCode.UNKNOWN_NAME(f"switch {found.switch} has no port {port}")
         if settings and info is not None:
             current = {key: info.setting(NAMES[key]) for key in settings}
             new = {key: value for key, value in settings.items() if value != current[key]}

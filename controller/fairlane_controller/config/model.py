@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, create_model
 
+from fairlane_controller.gnmi.ports import LinkLayer, Scheduler
 from fairlane_controller.program.contract import Config, Program
 from fairlane_controller.program.quantities import (
     CellLimit,
@@ -99,9 +100,9 @@ class PortConfig(Section):
     "Bytes that may wait in all queues together."
     port_cells: CellLimit | None = None
     "Cells that may wait in all queues together."
-    scheduler: Literal["strict", "wrr", "drr", "calendar", "fq"] | None = None
+    scheduler: Scheduler | None = None
     "Which queue is served next: strict, wrr, drr, calendar or fq."
-    link_layer: Literal["none", "ethernet", "atm"] | None = None
+    link_layer: LinkLayer | None = None
     "What a frame takes on the line: none its bytes, ethernet preamble, gap and FCS too, atm 53 bytes a cell."
     queue_count: int | None = Field(default=None, ge=1, le=4096)
     "Queues of the port; never fewer than a running switch has."

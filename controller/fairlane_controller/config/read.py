@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pydantic import ValidationError
 
 from fairlane_controller.config.model import FairlaneConfig, config_model
-from fairlane_controller.documents import DocumentError, parse_toml
+from fairlane_controller.documents import DocumentError, is_array, is_table, parse_toml
 from fairlane_controller.errors import FairlaneError, bad_file
 from fairlane_controller.problems import allowed_keys, bad_config, describe_one, problem_path
 from fairlane_controller.program.registry import folder_of, is_folder, load_program
@@ -110,7 +110,7 @@ def parse(data: dict[str, Any], source: Source) -> FairlaneConfig:
     try:
         return model.model_validate(data)
     except ValidationError as ex:
-        raise source.error(_describe(cast("dict[str, Any]", item), model) for item in ex.errors()) from None
+        raise source.error(_describe(item, model) for item in ex.errors()) from None
 
 
 def _data(source: Source) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def _data(source: Source) -> dict[str, Any]:
 def _program_that_runs(data: dict[str, Any], state: str | None) -> str:
     """The program of the topology that is meant; empty without one."""
     given: Any = data.get("topology")
-    topology = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    topology = given if is_table(given) else {}
     name: Any = topology.get("name")
     try:
         return read_run_state(folder_for(name if isinstance(name, str) else "", state)).program
@@ -131,7 +131,7 @@ def _program_that_runs(data: dict[str, Any], state: str | None) -> str:
         return DEFAULT_PROGRAM if topology.get("switches") else ""
 
 
-def _describe(item: dict[str, Any], model: type[FairlaneConfig]) -> str:
+def _describe(item: Mapping[str, Any], model: type[FairlaneConfig]) -> str:
     """One of pydantic's problems as `policies[0].scheme: …`."""
     steps = problem_path(item)
     text = describe_one({**item, "loc": steps}, model)
@@ -187,11 +187,11 @@ def _note(found: dict[str, Position], path: str, value: Any, at: Position) -> No
     """A key, and all that is in its value."""
     if path:
         found.setdefault(path, at)
-    if isinstance(value, dict):
-        for name, one in cast("dict[str, Any]", value).items():
+    if is_table(value):
+        for name, one in value.items():
             _note(found, f"{path}.{name}" if path else name, one, at)
-    elif isinstance(value, list):
-        for index, one in enumerate(cast("list[Any]", value)):
+    elif is_array(value):
+        for index, one in enumerate(value):
             _note(found, f"{path}[{index}]", one, at)
 
 

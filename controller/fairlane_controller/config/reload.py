@@ -20,7 +20,7 @@ from fairlane_controller.config.compare import CONFIG, read_applied
 from fairlane_controller.config.model import LoopConfig, loop_model
 from fairlane_controller.config.read import read_file
 from fairlane_controller.config.target import addressed
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input, unknown_name
 from fairlane_controller.state.ask import Asker, own_loop
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import RunState
@@ -39,7 +39,7 @@ def parse_loop(data: dict[str, Any] | None, model: type[LoopConfig]) -> LoopConf
     try:
         return model.model_validate(data or {})
     except ValidationError as ex:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"options of the loop: {ex.errors()[0]['msg']}") from None
+        raise bad_input(f"options of the loop: {ex.errors()[0]['msg']}") from None
 
 
 class ConfigService:
@@ -116,11 +116,7 @@ class ConfigService:
                 )
             except Exception as ex:  # whatever a file can bring about, the loop goes on with what is in force
                 known = isinstance(ex, FairlaneError)
-                problem = (
-                    ex
-                    if known
-                    else FairlaneError(ErrorCode.INTERNAL, f"an unforeseen fault: {type(ex).__name__}: {ex}")
-                )
+                problem = ex if known else ErrorCode.INTERNAL(f"an unforeseen fault: {type(ex).__name__}: {ex}")
                 waits = retries and problem.code in _RETRYABLE
                 if not (waits and self._waiting == problem.message):  # once for each reason
                     event, then = (
@@ -152,7 +148,7 @@ class ConfigService:
             self._ask_for("the loop has started")
         seen = before = self._stamp()
         while True:
-            with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
+            with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), POLL_S)
             now = self._stamp()
             if now is not None and now != seen and now == before:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import tomlkit
 
 from fairlane_controller.config.compare import read_applied, read_ports
 from fairlane_controller.config.model import FairlaneConfig, Place, config_model
+from fairlane_controller.documents import is_array, is_table
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.program.registry import check_program, load_program
 from fairlane_controller.state.ask import ask, loop_runs
@@ -80,11 +81,10 @@ def to_toml(config: FairlaneConfig, header: Sequence[str] = ()) -> str:
 
 def with_units(value: Any, key: str = "") -> Any:
     """A value of a configuration, or of the key `key`, with rates as texts, and without what is None, which TOML cannot say."""
-    if isinstance(value, dict):
-        pairs = cast("Plain", value).items()
-        return {name: with_units(one, name) for name, one in pairs if one is not None}
-    if isinstance(value, list):
-        return [with_units(one) for one in cast("list[Any]", value)]
+    if is_table(value):
+        return {name: with_units(one, name) for name, one in value.items() if one is not None}
+    if is_array(value):
+        return [with_units(one) for one in value]
     return rate_text(value) if key in _RATES and isinstance(value, (int, float)) else value
 
 

@@ -12,7 +12,7 @@ import shutil
 from asyncio.subprocess import PIPE, STDOUT
 from dataclasses import replace
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode, bad_file
 from fairlane_controller.gnmi.ports import PortChange, PortInfo, PortsClient, find_port
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import Endpoint
@@ -47,8 +47,7 @@ class ThriftPorts(PortsClient):
             if getattr(change, name) == 0 and not reason:
                 reason = "a limit that was set can be changed, but not taken away"
             if reason:
-                text = f"{self.endpoint} is a BMv2: {name.replace('_', ' ')}: {reason}"
-                raise FairlaneError(ErrorCode.REFUSED, text)
+                raise ErrorCode.REFUSED(f"{self.endpoint} is a BMv2: {name.replace('_', ' ')}: {reason}")
         if self._state.port(port) is None:
             find_port(await self.ports(), port, self.endpoint)
         lines: list[str] = []
@@ -81,24 +80,23 @@ class ThriftPorts(PortsClient):
         """
         command, thrift = shutil.which(COMMAND), self._state.thrift
         if thrift is None:
-            raise FairlaneError(ErrorCode.BAD_FILE, f"the run state has no Thrift port of {self.endpoint} (`thrift`)")
+            raise bad_file(f"the run state has no Thrift port of {self.endpoint} (`thrift`)")
         if command is None:
-            raise FairlaneError(ErrorCode.REFUSED, f"{COMMAND} is not on the PATH: BMv2's queues cannot be reached")
+            raise ErrorCode.REFUSED(f"{COMMAND} is not on the PATH: BMv2's queues cannot be reached")
         call = (command, "--thrift-port", str(thrift))
         process = await asyncio.create_subprocess_exec(*call, stdin=PIPE, stdout=PIPE, stderr=STDOUT)
         try:
             text = "\n".join([*lines, ""]).encode()
             output, _ = await asyncio.wait_for(process.communicate(text), TIMEOUT_S)
-        except (TimeoutError, asyncio.TimeoutError):
-            message = f"{COMMAND} of {self.endpoint} did not answer within {TIMEOUT_S:g} s"
-            raise FairlaneError(ErrorCode.TIMED_OUT, message) from None
+        except asyncio.TimeoutError:
+            raise ErrorCode.TIMED_OUT(f"{COMMAND} of {self.endpoint} did not answer within {TIMEOUT_S:g} s") from None
         finally:
             if process.returncode is None:  # nor does it write behind the back of one that was cancelled
                 process.kill()
                 await process.wait()
         answer = output.decode(errors="replace")
         if "Could not connect" in answer:
-            raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint}: no answer at its Thrift port {thrift}")
+            raise ErrorCode.SWITCH_UNREACHABLE(f"{self.endpoint}: no answer at its Thrift port {thrift}")
         if process.returncode != 0 or "Error" in answer or "Invalid" in answer:
-            raise FairlaneError(ErrorCode.REFUSED, f"{self.endpoint}: {COMMAND}: {answer.strip()[-300:]}")
+            raise ErrorCode.REFUSED(f"{self.endpoint}: {COMMAND}: {answer.strip()[-300:]}")
         return answer

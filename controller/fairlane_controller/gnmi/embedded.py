@@ -103,12 +103,9 @@ class GnmiPorts(PortsClient):
         except GNMIClientError as ex:
             code = _CODES.get(ex.code, ErrorCode.REFUSED)
             silent = " does not answer" if code is ErrorCode.SWITCH_UNREACHABLE else ""
-            message = f"{self.endpoint}{silent}: {ex.message or 'it serves no gNMI'}"
-            raise FairlaneError(code, message) from None
+            raise FairlaneError(code, f"{self.endpoint}{silent}: {ex.message or 'it serves no gNMI'}") from None
         except asyncio.TimeoutError:
-            raise FairlaneError(
-                ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer within {TIMEOUT_S:g} s"
-            ) from None
+            raise self.endpoint.unreachable(f"does not answer within {TIMEOUT_S:g} s") from None
 
 
 _CODES = {

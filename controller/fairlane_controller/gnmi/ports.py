@@ -9,13 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar, get_args
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name, out_of_range
+from fairlane_controller.errors import ErrorCode, bad_input, find_by_name, out_of_range
 from fairlane_controller.units import format_rate
 
-SCHEDULERS = ("strict", "wrr", "drr", "calendar", "fq")
-LINK_LAYERS = ("none", "ethernet", "atm")
+Scheduler = Literal["strict", "wrr", "drr", "calendar", "fq"]
+LinkLayer = Literal["none", "ethernet", "atm"]
 SCHEDULER_PATH = "qos/scheduler-policies/scheduler-policy/schedulers/scheduler"
 SHAPER_PATH = f"{SCHEDULER_PATH}/one-rate-two-color/config"
 _PORT_PATH = "interfaces/interface/port/config"
@@ -77,10 +77,10 @@ class PortOptions:
         f"{_PORT_PATH}/queues", 1, 4096, key="queue_count", not_on_bmv2="--priority-queues fixes their number"
     )
     scheduler: str | None = _option(
-        f"{_PORT_PATH}/scheduler", words=SCHEDULERS, not_on_bmv2="it has strict priority only"
+        f"{_PORT_PATH}/scheduler", words=get_args(Scheduler), not_on_bmv2="it has strict priority only"
     )
     link_layer: str | None = _option(
-        f"{_PORT_PATH}/link-layer", words=LINK_LAYERS, not_on_bmv2="it knows no line, only packets per second"
+        f"{_PORT_PATH}/link-layer", words=get_args(LinkLayer), not_on_bmv2="it knows no line, only packets per second"
     )
 
 
@@ -159,7 +159,7 @@ class PortChange(PortOptions):
             value = getattr(self, name)
             if value is not None and option.words and value not in option.words:
                 allowed = ", ".join(option.words)
-                raise FairlaneError(ErrorCode.BAD_INPUT, f"{name} {value!r} is unknown; allowed: {allowed}")
+                raise bad_input(f"{name} {value!r} is unknown; allowed: {allowed}")
             if value is not None and option.high and not option.low <= value <= option.high:
                 raise out_of_range(_text_of(name), value, option.low, option.high, option.unit)
         for queue, weight in self.weights.items():
@@ -239,4 +239,4 @@ def find_port(ports: list[PortInfo], port: int | str, where: object) -> PortInfo
         if str(port) in (str(one.port), one.interface):
             return one
     there = ", ".join(f"{one.port} ({one.interface})" if one.interface else str(one.port) for one in ports) or "none"
-    raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{where} has no port {port}; it has {there}")
+    raise ErrorCode.UNKNOWN_NAME(f"{where} has no port {port}; it has {there}")

@@ -8,10 +8,11 @@ import contextlib
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from fairlane_controller.documents import is_table
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, bad_input
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.history.steps import NotTakenBack, make, plan_steps, take_back
@@ -55,14 +56,13 @@ def read_history(folder: Path) -> list[Record]:
     """
     with Store(folder) as store:
         rows = store.journal()
-    undone: list[Any] = [cast("Plain", row).get("of") for _, row in rows if isinstance(row, dict)]
+    undone: list[Any] = [row.get("of") for _, row in rows if is_table(row)]
     records: list[Record] = []
     for number, row in rows:
         try:
             records.append(Record.model_validate({**row, "id": number, "undone": number in undone}))
         except (TypeError, ValidationError):
-            problem = f"{store.path}: journal: change {number}: no change of a journal"
-            raise bad_file(problem) from None
+            raise bad_file(f"{store.path}: journal: change {number}: no change of a journal") from None
     return records
 
 
@@ -127,7 +127,7 @@ async def changing(folder: Path | None, command: str, run: RunState | None = Non
             await change.keep()
         except (FairlaneError, asyncio.CancelledError) as ex:
             making.set(None)
-            with contextlib.suppress(FairlaneError, TimeoutError, asyncio.TimeoutError):
+            with contextlib.suppress(FairlaneError, asyncio.TimeoutError):
                 await _end_badly(change, lock, run, ex)
             raise
         finally:
@@ -177,7 +177,7 @@ async def settle(lock: ChangeLock, run: RunState | None = None) -> None:
             await sites.poke()
     if later:
         problem = later[0][1]
-        raise FairlaneError(problem.code, f"{begun}: it could not be taken back yet: {problem.message}")
+        raise problem.code(f"{begun}: it could not be taken back yet: {problem.message}")
     lock.end()
     how = f"it could not be taken back: {left[0][1].message}" if left else "taken back"
     write_event(folder, "settled", command=record.command, why=f"{begun}: {how}")

@@ -10,8 +10,9 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
+from fairlane_controller.documents import is_table
 from fairlane_controller.errors import unknown_name
 from fairlane_controller.state.files import unreadable
 
@@ -84,7 +85,7 @@ def _parse(line: bytes) -> Event | None:
     """The event of a line; None: it is none, or a line that is being written."""
     with contextlib.suppress(ValueError, RecursionError):
         value: Any = json.loads(line)
-        return cast("Event", value) if isinstance(value, dict) and "event" in value else None
+        return value if is_table(value) and "event" in value else None
     return None
 
 

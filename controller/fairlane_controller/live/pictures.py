@@ -30,7 +30,7 @@ async def snapshots(
         while not ended.is_set():
             yield await source.snapshot()
             due_s += period_s
-            with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
+            with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(ended.wait(), max(0.0, due_s - loop.time()))
 
 

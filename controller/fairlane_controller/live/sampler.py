@@ -88,7 +88,7 @@ class Sampler(Generic[Point]):
             point = self._shorten(snapshot)
         except Exception as ex:  # a fault of ours: the viewers get the error, and the next sample may succeed
             text = f"a fault of ours: {type(ex).__name__}: {ex}"
-            self.problem = ex if isinstance(ex, FairlaneError) else FairlaneError(ErrorCode.INTERNAL, text)
+            self.problem = ex if isinstance(ex, FairlaneError) else ErrorCode.INTERNAL(text)
         else:
             self.problem, self.latest = None, snapshot
             self.history.append((snapshot.time_s, point))

@@ -40,7 +40,7 @@ async def read_loop(folder: Path | None) -> LoopSample:
         *(ask(folder, {"op": op}, ANSWER_TIMEOUT_S) for op in ("status", "measure")), return_exceptions=True
     )
     if isinstance(status, BaseException):
-        error = status if isinstance(status, FairlaneError) else FairlaneError(ErrorCode.INTERNAL, f"loop: {status}")
+        error = status if isinstance(status, FairlaneError) else ErrorCode.INTERNAL(f"loop: {status}")
         return LoopSample(error=None if error.code is ErrorCode.NO_LOOP else error)
     rows = tuple(LoopRow(one["switch"], one["connected"], one.get("error"), one) for one in status)
     found = LoopSample(rows)

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.model import DropRow, ObjectRow, PortRow, SwitchRow
@@ -224,7 +224,7 @@ class SwitchReader:
         started_s = time.monotonic()
         try:
             if client.disconnected.is_set():
-                self._unreachable("closed the connection")
+                raise self.endpoint.unreachable("closed the connection")
             reading = self._reading_of(client, run)
             reading.loop = details
             self._rates.begin(started_s)
@@ -262,12 +262,9 @@ class SwitchReader:
         self._reading.folder = run.folder if run is not None else None
         return self._reading
 
-    def _unreachable(self, text: str) -> NoReturn:
-        raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} {text}")
-
     def _error_of(self, ex: Exception) -> FairlaneError:
         text = f"{self.endpoint}: unexpected answer: {type(ex).__name__}: {ex}"
-        return ex if isinstance(ex, FairlaneError) else FairlaneError(ErrorCode.REFUSED, text)
+        return ex if isinstance(ex, FairlaneError) else ErrorCode.REFUSED(text)
 
     async def _in_time(self, work: Coroutine[Any, Any, Sample], reading: BatchReading) -> Sample:
         """In a task of its own: a connection that breaks cancels the call on it, which must not be taken for a cancellation of ours."""
@@ -276,8 +273,10 @@ class SwitchReader:
             while progress != reading.progress:
                 progress = reading.progress
                 if (await asyncio.wait([task], timeout=READ_TIMEOUT_S))[0]:
-                    return self._unreachable("lost the connection") if task.cancelled() else task.result()
-            self._unreachable(f"did not answer a read within {READ_TIMEOUT_S:g} s")
+                    if task.cancelled():
+                        raise self.endpoint.unreachable("lost the connection")
+                    return task.result()
+            raise self.endpoint.unreachable(f"did not answer a read within {READ_TIMEOUT_S:g} s")
         finally:
             task.cancel()
 

@@ -213,16 +213,14 @@ class SwitchAgent:
         if self._election_id is not None and primary_id == self._election_id:
             # Nobody else has our id: a connection of ours that broke has it, or another client got it when it did.
             self._election_id += 1
-            raise FairlaneError(
-                ErrorCode.NOT_PRIMARY, f"{self.endpoint}: our own lost connection is still the primary; bidding higher"
+            raise ErrorCode.NOT_PRIMARY(
+                f"{self.endpoint}: our own lost connection is still the primary; bidding higher"
             )
         self.event("backup", primary_id=primary_id)
-        self.last_error = FairlaneError(
-            ErrorCode.NOT_PRIMARY, f"{self.endpoint}: another controller is primary; waiting for it to go"
-        )
+        self.last_error = ErrorCode.NOT_PRIMARY(f"{self.endpoint}: another controller is primary; waiting for it to go")
         await self._run_until(client.disconnected, client, [client.promoted.wait()])
         if client.disconnected.is_set() or not client.promoted.is_set():
-            raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} closed the connection")
+            raise self.endpoint.unreachable("closed the connection")
         self.event("promoted")
 
     async def _run_until(
@@ -253,7 +251,7 @@ class SwitchAgent:
         before. Leaves `client` open."""
         if self.state is None or self.dry_run:
             why = "a dry run loads none" if self.dry_run else "run `fairlane config init`"
-            raise FairlaneError(ErrorCode.NO_PIPELINE, f"{self.endpoint} has no program yet: {why}")
+            raise ErrorCode.NO_PIPELINE(f"{self.endpoint} has no program yet: {why}")
         self._half_restored = True
         self._refused.clear()
         await client.close()
@@ -364,7 +362,7 @@ class SwitchAgent:
     def connected(self) -> SwitchClient:
         """The client; raises what is wrong when there is none."""
         if self.client is None:
-            raise self.last_error or FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} is not connected")
+            raise self.last_error or self.endpoint.unreachable("is not connected")
         return self.client
 
     async def exclusively(self, change: Callable[[SwitchClient], Awaitable[_T]]) -> _T:
@@ -392,13 +390,13 @@ class SwitchAgent:
         }
 
     def _lost(self) -> FairlaneError:
-        return FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer: the connection was lost")
+        return self.endpoint.unreachable("does not answer: the connection was lost")
 
 
 def _internal(problem: BaseException) -> FairlaneError:
     """The text of an unexpected error, with the source line where it was raised."""
     if isinstance(problem, P4ClientError):
-        return FairlaneError(ErrorCode.REFUSED, str(problem))
+        return ErrorCode.REFUSED(str(problem))
     frames = traceback.extract_tb(problem.__traceback__)
     where = f" at {frames[-1].name}:{frames[-1].lineno}" if frames else ""
-    return FairlaneError(ErrorCode.INTERNAL, f"{type(problem).__name__}: {problem}{where}")
+    return ErrorCode.INTERNAL(f"{type(problem).__name__}: {problem}{where}")

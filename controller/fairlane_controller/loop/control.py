@@ -79,14 +79,14 @@ class ControlServer:
         try:
             text = await asyncio.wait_for(self._receive(reader, client), self._client_timeout_s)
             if is_full:
-                text = _refusal(FairlaneError(ErrorCode.REFUSED, f"the control loop has {MAX_CLIENTS} clients already"))
+                text = _refusal(ErrorCode.REFUSED(f"the control loop has {MAX_CLIENTS} clients already"))
             else:
                 text = await self._answer(text)
             self._received[client] = 0
             writer.write(text)
             writer.close()
             await asyncio.wait_for(writer.wait_closed(), self._client_timeout_s)
-        except (TimeoutError, asyncio.TimeoutError):
+        except asyncio.TimeoutError:
             writer.transport.abort()  # also what the client has not taken of its answer goes
         except ConnectionError:
             pass  # the client went away
@@ -144,7 +144,7 @@ class ControlServer:
             text = f"a fault of the control loop: {type(ex).__name__}: {ex}"
             about = {"message": text, "traceback": traceback.format_exc(), "why": text}
             write_event(self._path.parent, "fault", request=request.get("op"), **about)
-            return _refusal(FairlaneError(ErrorCode.INTERNAL, f"{text}; `fairlane log --event fault` has more"))
+            return _refusal(ErrorCode.INTERNAL(f"{text}; `fairlane log --event fault` has more"))
 
 
 def _refusal(problem: FairlaneError) -> bytes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.run import LoopTarget, run_until_signal, topology_of
 from fairlane_controller.state.ask import loop_runs
@@ -22,7 +22,7 @@ async def run_dry(target: LoopTarget, on_ready: Callable[[], None]) -> None:
     topology = topology_of(target)
     if target.folder is not None and loop_runs(target.folder):
         problem = f"a loop runs in {target.folder}, and reports what it decides: `fairlane log --event decision`"
-        raise FairlaneError(ErrorCode.LOOP_RUNNING, f"{problem}; --dry-run is for a topology without one")
+        raise ErrorCode.LOOP_RUNNING(f"{problem}; --dry-run is for a topology without one")
     log = EventLog(target.log_path, frequent=target.program.frequent_events, dry_run=True)
     agents = [SwitchAgent(endpoint, topology, log, state=state, dry_run=True) for endpoint, state in target.switches()]
     try:

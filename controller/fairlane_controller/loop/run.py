@@ -195,7 +195,7 @@ class TopologyLoop:
     async def _answer_as_backup(self, request: dict[str, Any]) -> Any:
         if request["op"] == "status":
             return {"pid": os.getpid(), "switches": self._status()}
-        raise FairlaneError(ErrorCode.LOOP_RUNNING, "this is the backup: it answers `status` only")
+        raise ErrorCode.LOOP_RUNNING("this is the backup: it answers `status` only")
 
     async def handle(self, request: dict[str, Any]) -> Any:
         """One request of the control socket."""
@@ -268,7 +268,7 @@ async def run_until_signal(agents: Collection[SwitchAgent], work: Awaitable[Any]
     """Wait for the work; SIGTERM and SIGINT cancel it. Call `on_ready` when all agents are ready, READY_TIMEOUT_S from now at the latest."""
 
     async def report_ready() -> None:
-        with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
+        with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(asyncio.gather(*(agent.ready.wait() for agent in agents)), READY_TIMEOUT_S)
         on_ready()
 

@@ -95,7 +95,7 @@ class QuantileWindow:
     "Max range of the new ones, as a part of the distance from their median to the old estimate: disturbances scatter."
     shift_span_s: float = 0.0
     "Min time from the first to the last of the new ones: what arrives at once was delayed by one cause."
-    _samples: deque[_Sample] = field(default_factory=lambda: deque[_Sample]())
+    _samples: deque[_Sample] = field(default_factory=deque[_Sample])
     _quantiles: Callable[[float], float] | None = None
     "Of the current samples; None: not computed yet."
 

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 from finsy import P4TableEntry
 from pydantic import ValidationError
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import bad_input
 from fairlane_controller.problems import bad_config, describe
 from fairlane_controller.program import settings
 from fairlane_controller.program.control import TopologyControl
@@ -393,7 +393,7 @@ class Program:
             FairlaneError: BAD_INPUT, the program has no schemes; as `initial_config` and `plan`.
         """
         if scheme is not None:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"--scheme: the program {self.name} has no schemes")
+            raise bad_input(f"--scheme: the program {self.name} has no schemes")
         return self.plan(self.initial_config(run), run)
 
     # ---- what is in force --------------------------------------------------------------------------------------------

@@ -14,11 +14,17 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from finsy import P4TableEntry
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.errors import ErrorCode, unknown_name
+from fairlane_controller.gnmi.open import open_ports
+from fairlane_controller.measure.estimators import LinkChange
+from fairlane_controller.measure.occupancy import CountedState, OccupancyKeeper
+from fairlane_controller.measure.port import MeasureOptions, PortMeter
+from fairlane_controller.measure.source import listen_probes, send_probes
 from fairlane_controller.program.requests import Request
 from fairlane_controller.state.run_state import RunState, SwitchState
 from fairlane_controller.switch.client import DIGEST_LIST_MAX, DIGEST_LIST_S, Endpoint, SwitchClient
@@ -101,6 +107,29 @@ class SwitchControl:
         hooks = [(method, getattr(method, _HOOK)) for _, method in inspect.getmembers(self) if hasattr(method, _HOOK)]
         return [job(method, client) for method, job in hooks]
 
+    def link_jobs(
+        self, client: SwitchClient, meters: Callable[[], Mapping[int, PortMeter]], counted: CountedState | None
+    ) -> list[Coroutine[Any, Any, Any]]:
+        """What measures the links of managed ports by probes, and compares what the program counts as waiting with the queues.
+
+        Args:
+            client: The connection to the switch.
+            meters: The meters of the ports as they are now.
+            counted: Where the program counts; None: nothing is compared.
+        """
+        jobs: list[Coroutine[Any, Any, Any]] = []
+        if self.topology.probes:
+            jobs += [send_probes(client, meters), listen_probes(client, lambda port: meters().get(port))]
+        if counted is not None:
+            open_queues = partial(open_ports, self.session.endpoint, self.topology.run)
+            keeper = OccupancyKeeper(counted, open_queues, self.session.event)
+            jobs.append(keeper.keep_forever(client, meters))
+        return jobs
+
+    def report_link(self, port: int, change: LinkChange) -> None:
+        """Report that the link behind a port has changed."""
+        self.session.event("link_changed", port=port, why=change.why, **change.to_json())
+
     async def changed(self, client: SwitchClient) -> None:
         """Another client has written entries or settings: read them again and continue from them."""
 
@@ -141,6 +170,8 @@ class TopologyControl:
         """
         self.run = run
         self.probes = probes
+        self.measure = MeasureOptions(sample_includes_t_d=run is None or run.target != "bmv2")
+        "What the target's timestamps include."
 
     def use_loop(self, loop: Any) -> None:
         """Use new options.
@@ -167,7 +198,7 @@ class TopologyControl:
         from fairlane_controller.program.registry import load_program  # which imports this module
 
         if self.run is None:
-            raise FairlaneError(ErrorCode.NO_TOPOLOGY, "this loop needs a topology: name its run state by --state")
+            raise ErrorCode.NO_TOPOLOGY("this loop needs a topology: name its run state by --state")
         return load_program(self.run.program)
 
     async def handle(self, agents: Mapping[str, Any], request: dict[str, Any]) -> Any:

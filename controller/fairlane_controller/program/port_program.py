@@ -5,14 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
+from pydantic import Field
 
 from fairlane_controller.program.contract import Config, Program, port_state
-from fairlane_controller.program.rows import Column
+from fairlane_controller.program.quantities import Duration
+from fairlane_controller.program.rows import Column, Reason
+from fairlane_controller.program.settings import Settings
 from fairlane_controller.state.run_state import PortState, RunState
 from fairlane_controller.switch.entities import Entries
+from fairlane_controller.switch.shared import longest_frame_bytes
 
 
 @dataclass(frozen=True)
@@ -120,10 +124,42 @@ class AqmProgram(PortProgram):
     """Active queue management that counts as `p4src/include/aqm/queue.p4` does: the columns of all such programs, and their drop reason."""
 
     DROPPED: ClassVar[int] = 11
-    "The reason of what queue management drops."
+    "The number of the reason of what queue management drops; the reason's name is the program's."
+    dropped: ClassVar[str] = ""
+    "What that reason means, in a few words."
     delay = Column("queue_delay_s", "delay", "s", "mean queueing delay of the packets sent", ratio=("waited_s", "sent"))
     drops = Column("aqm_dropped", "dropped", "packets", "packets dropped by queue management", reason=11, plot="drops")
     marks = Column("aqm_marked", "marked", "packets", "packets marked CE by queue management", counter="marked")
     sent = Column("sent", "sent", "packets", "packets sent", counter="sent", wide=True)
     waited = Column("waited_s", "waited", "s", "queueing delay of all packets sent, together", register="waited_us", scale=1e-6, total=True, wide=True)  # fmt: skip
     columns = (delay, drops, marks, sent, waited)
+
+    def __init_subclass__(cls) -> None:
+        """Make the drop reason."""
+        super().__init_subclass__()
+        if "dropped" in vars(cls):
+            cls.reasons = {cls.DROPPED: Reason(cls.name, cls.dropped, in_queue=True), **cls.reasons}
+
+
+class CodelSettings(Settings):
+    """One port of a program with CoDel."""
+
+    target: Annotated[Duration, Param("target_us", 1e6), Field(ge=1e-6, le=10)] = 0.005
+    "Persistent queueing delay that is acceptable (RFC 8289 TARGET)."
+    interval: Annotated[Duration, Param("interval_us", 1e6), Field(ge=1e-6, le=100)] = 0.1
+    "How long it may be exceeded: about the longest RTT of the flows (RFC 8289 INTERVAL)."
+    ecn: Annotated[bool, Param("ecn")] = True
+    "Whether packets that can be marked (ECT) are marked instead of dropped."
+
+
+class CodelProgram(AqmProgram):
+    """CoDel (RFC 8289), of a port or of each of its queues."""
+
+    Settings = CodelSettings
+    reasons: ClassVar[Mapping[int, Reason]] = {
+        AqmProgram.DROPPED: Reason("codel", "packets waited longer than the target for an interval", in_queue=True)
+    }
+
+    def arguments(self, port: PortState, settings: Any) -> Mapping[str, int]:
+        """As `PortProgram`; the longest frame is the link's."""
+        return {**super().arguments(port, settings), "max_packet_bytes": longest_frame_bytes(port.mtu)}

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from fairlane_controller.documents import is_file
-from fairlane_controller.errors import ErrorCode, FairlaneError, short, unknown_name
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, short, unknown_name
 from fairlane_controller.logs import warn
 from fairlane_controller.program import settings
 from fairlane_controller.program.contract import Program
@@ -41,7 +41,7 @@ def folder_of(name: str) -> Path:
     try:
         return Path(name).expanduser().resolve()
     except (OSError, ValueError, RuntimeError) as ex:  # `~` of nobody
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{short(name)!r} is no program's folder: {ex}") from None
+        raise bad_file(f"{short(name)!r} is no program's folder: {ex}") from None
 
 
 def check_folder(folder: Path) -> Path:
@@ -52,7 +52,7 @@ def check_folder(folder: Path) -> Path:
     """
     path = folder / PROGRAM_FILE
     if not is_file(path):
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{folder} is no program's folder: it has no {PROGRAM_FILE}")
+        raise bad_file(f"{folder} is no program's folder: it has no {PROGRAM_FILE}")
     return path
 
 
@@ -91,7 +91,7 @@ def _load(name: str) -> Program:
             raise TypeError("its name is no text")
         return program
     except (Exception, SystemExit) as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{where} cannot be used: {type(ex).__name__}: {ex}") from ex
+        raise bad_file(f"{where} cannot be used: {type(ex).__name__}: {ex}") from ex
 
 
 def _import(name: str) -> Any:
@@ -160,8 +160,7 @@ def check_owned(program: Program | None, written: Iterable[str | None], where: s
     owned: Mapping[str, str] = program.loop_tables if program is not None else {}
     for table in written:
         if table is not None and table in owned:
-            raise FairlaneError(
-                ErrorCode.LOOP_RUNNING,
+            raise ErrorCode.LOOP_RUNNING(
                 f"the running control loop keeps the table {table} of {where}: {owned[table]}, or stop the loop first",
             )
 
@@ -196,4 +195,4 @@ def wrong_program(name: str, tables: Iterable[str]) -> FairlaneError:
     found = find_program(tables)
     text = f"the program on the switch is {found.name if found else 'another one'}, not {name}"
     hint = f"start the topology with the program {name}, and load it with `fairlane config init`"
-    return FairlaneError(ErrorCode.WRONG_PROGRAM, f"{text}: {hint}")
+    return ErrorCode.WRONG_PROGRAM(f"{text}: {hint}")

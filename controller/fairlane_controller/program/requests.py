@@ -7,11 +7,12 @@ What depends on a program or a switch (the range of a weight, whether there is s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.documents import is_table
+from fairlane_controller.errors import bad_input
 from fairlane_controller.problems import describe_one, problem_path
 from fairlane_controller.switch.updates import Strict, Update
 
@@ -62,14 +63,14 @@ def checked(request: Any, models: Mapping[str, type[Request]] = REQUESTS) -> Pla
     Raises:
         FairlaneError: BAD_INPUT that names the op, the key, the value and what is allowed.
     """
-    op = cast("Plain", request).get("op") if isinstance(request, dict) else None
+    op = request.get("op") if is_table(request) else None
     if not isinstance(op, str):
-        raise FairlaneError(ErrorCode.BAD_INPUT, 'a request must be a JSON object with an "op", a string')
+        raise bad_input('a request must be a JSON object with an "op", a string')
     try:
         if op in models:
             models[op].model_validate(request)
     except ValidationError as ex:
-        first = cast("dict[str, Any]", ex.errors()[0])
+        first = ex.errors()[0]
         problem = describe_one({**first, "loc": problem_path(first)}, models[op])
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"{op}: {problem[:400]}") from None
-    return cast("Plain", request)
+        raise bad_input(f"{op}: {problem[:400]}") from None
+    return request

@@ -33,7 +33,7 @@ own_loop: ContextVar[tuple[Path, Asker] | None] = ContextVar("own_loop", default
 
 def too_long() -> FairlaneError:
     """OUT_OF_RANGE, for a request of more than MAX_MESSAGE_BYTES."""
-    return FairlaneError(ErrorCode.OUT_OF_RANGE, f"the request is too long: it may have {MAX_MESSAGE_BYTES} bytes")
+    return ErrorCode.OUT_OF_RANGE(f"the request is too long: it may have {MAX_MESSAGE_BYTES} bytes")
 
 
 async def _exchange(path: Path, text: bytes) -> bytes:
@@ -70,13 +70,13 @@ async def ask(
         answer = json.loads(await asyncio.wait_for(asking, timeout_s))
     except PermissionError:
         raise _other_users(folder) from None
-    except (TimeoutError, asyncio.TimeoutError):
-        raise FairlaneError(ErrorCode.TIMED_OUT, f"the control loop did not answer within {timeout_s:g} s") from None
+    except asyncio.TimeoutError:
+        raise ErrorCode.TIMED_OUT(f"the control loop did not answer within {timeout_s:g} s") from None
     except (ConnectionResetError, BrokenPipeError, json.JSONDecodeError):
-        raise FairlaneError(ErrorCode.NO_LOOP, "the control loop ended before it answered") from None
+        raise ErrorCode.NO_LOOP("the control loop ended before it answered") from None
     except OSError as ex:
         text = f"no control loop runs for {folder}: start it with `fairlane run` ({ex.strerror})"
-        raise FairlaneError(ErrorCode.NO_LOOP, text) from None
+        raise ErrorCode.NO_LOOP(text) from None
     if not answer["ok"]:
         raise FairlaneError.from_json(answer["error"])
     return answer["result"]
@@ -101,4 +101,4 @@ def loop_runs(folder: Path) -> bool:
 def _other_users(folder: Path) -> FairlaneError:
     """Going on without the loop would take its role of the primary away."""
     text = f"the control socket of {folder} belongs to another user: run this as root"
-    return FairlaneError(ErrorCode.LOOP_RUNNING, text)
+    return ErrorCode.LOOP_RUNNING(text)

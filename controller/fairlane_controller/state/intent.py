@@ -30,7 +30,7 @@ class Intent:
     "As it was typed."
     lock: ChangeLock | None = None
     "None: there is no run-state folder, and nothing is recorded."
-    undo: list[Plain] = field(default_factory=lambda: list[Plain]())
+    undo: list[Plain] = field(default_factory=list[Plain])
     "What takes it back (`history/steps.py`), in the order in which it is applied."
     note: str = ""
     "What cannot be taken back, in words."
@@ -38,7 +38,7 @@ class Intent:
     "The change that this one undoes."
     number: int | None = None
     "Of the journal, once something was announced."
-    before: dict[str, Any] = field(default_factory=lambda: dict[str, Any]())
+    before: dict[str, Any] = field(default_factory=dict[str, Any])
     "Documents that it has replaced, as they were."
     _recorded: Plain | None = None
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -12,8 +12,9 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
+from fairlane_controller.documents import is_table
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file
 
 LOOP_LOCK_FILE = "controller.lock"
@@ -57,7 +58,7 @@ def lock_holder(folder: Path, name: str) -> dict[str, Any]:
         data: Any = json.loads((folder / name).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    return data if is_table(data) else {}
 
 
 class ChangeLock:
@@ -82,8 +83,9 @@ class ChangeLock:
         try:
             _write_holder(self._file, change=number)
         except OSError as ex:
-            text = f"cannot write {self.folder / CHANGE_LOCK_FILE}: {ex.strerror}; nothing was changed"
-            raise bad_file(text) from None
+            raise bad_file(
+                f"cannot write {self.folder / CHANGE_LOCK_FILE}: {ex.strerror}; nothing was changed"
+            ) from None
         self.unfinished = number
 
     def end(self) -> None:
@@ -99,9 +101,7 @@ async def change_lock(folder: Path) -> AsyncGenerator[ChangeLock]:
     end = time.monotonic() + CHANGE_TIMEOUT_S
     while (lock := try_change_lock(folder)) is None:
         if time.monotonic() > end:
-            raise FairlaneError(
-                ErrorCode.TIMED_OUT, f"another change of {folder} did not end within {CHANGE_TIMEOUT_S:g} s"
-            )
+            raise ErrorCode.TIMED_OUT(f"another change of {folder} did not end within {CHANGE_TIMEOUT_S:g} s")
         await asyncio.sleep(_RETRY_S)
     with lock:
         yield lock
@@ -118,4 +118,4 @@ def already_runs(folder: Path, name: str) -> FairlaneError:
     who = "a control loop and a backup run" if name == BACKUP_LOCK_FILE else "a control loop runs"
     holder = lock_holder(folder, name).get("pid", "unknown")
     text = f"{who} for {folder} already (process {holder}); `fairlane run --backup` waits to take over from a loop"
-    return FairlaneError(ErrorCode.LOOP_RUNNING, text)
+    return ErrorCode.LOOP_RUNNING(text)

@@ -14,8 +14,8 @@ from typing import Annotated, Any, cast
 
 from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from fairlane_controller.documents import is_file
-from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, find_by_name, unknown_name
+from fairlane_controller.documents import is_file, is_table
+from fairlane_controller.errors import ErrorCode, bad_file, find_by_name, unknown_name
 from fairlane_controller.problems import bad_config, describe
 from fairlane_controller.state.processes import OwnedProcess
 from fairlane_controller.state.store import STATE_FILE, Store
@@ -231,8 +231,7 @@ def find_folder(name_or_path: str | None) -> Path:
                 return candidate
         if Path(name_or_path).name == STATE_FILE and is_file(name_or_path):
             return Path(name_or_path).parent
-        raise FairlaneError(
-            ErrorCode.NO_TOPOLOGY,
+        raise ErrorCode.NO_TOPOLOGY(
             f"no running topology {name_or_path!r}: there is no {STATE_FILE} in it nor under {root}",
         )
     found = run_folders()
@@ -244,7 +243,7 @@ def find_folder(name_or_path: str | None) -> Path:
             f"no topology is running: there is no */{STATE_FILE} under {root}; "
             "`make run` starts one (commands of the controller also take --switch s1=HOST:PORT)"
         )
-    raise FairlaneError(ErrorCode.NO_TOPOLOGY, text)
+    raise ErrorCode.NO_TOPOLOGY(text)
 
 
 def read_topology(folder: Path) -> dict[str, Any]:
@@ -252,10 +251,10 @@ def read_topology(folder: Path) -> dict[str, Any]:
     with Store(folder) as store:
         data = store.get(TOPOLOGY)
     if data is None:
-        raise FairlaneError(ErrorCode.NO_TOPOLOGY, f"no topology runs in {folder}: there is no {STATE_FILE} of one")
-    if not isinstance(data, dict):
+        raise ErrorCode.NO_TOPOLOGY(f"no topology runs in {folder}: there is no {STATE_FILE} of one")
+    if not is_table(data):
         raise bad_file(f"{folder / STATE_FILE}: {TOPOLOGY}: must be a JSON object")
-    return cast("dict[str, Any]", data)
+    return data
 
 
 def write_topology(folder: Path, data: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import quote
 
 from fairlane_controller.documents import DocumentError, parse_json
-from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file
+from fairlane_controller.errors import ErrorCode, bad_file
 from fairlane_controller.state.files import reason
 
 STATE_FILE = "state.db"
@@ -196,8 +196,9 @@ class Store:
             # The latter: SQLite's own words with a damaged name, or a damaged text.
             text = ex.object.decode("utf-8", "backslashreplace") if isinstance(ex, UnicodeDecodeError) else str(ex)
             if "locked" in text:
-                busy = f"{self.path}: another process was writing for {BUSY_TIMEOUT_S:g} s"
-                raise FairlaneError(ErrorCode.TIMED_OUT, busy) from None
+                raise ErrorCode.TIMED_OUT(
+                    f"{self.path}: another process was writing for {BUSY_TIMEOUT_S:g} s"
+                ) from None
             raise bad_file(f"cannot {verb} {self.path}: {self._reason(text, verb)}") from None
 
     def _reason(self, text: str, verb: str) -> str:

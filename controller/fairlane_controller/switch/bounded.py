@@ -29,7 +29,7 @@ from finsy.p4entity import P4DigestList, P4Entity, decode_entity, encode_entitie
 from finsy.p4schema import P4BitsType, P4StructType
 from finsy.proto import p4r
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode
 
 READ_TIMEOUT_S = 60.0
 "Until the last answer to a read."
@@ -132,5 +132,5 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
     def _connected(self) -> P4Client:
         client = self._p4client
         if client is None or client._stub is None:  # pyright: ignore[reportPrivateUsage]
-            raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"switch {self.name} is not connected")
+            raise ErrorCode.SWITCH_UNREACHABLE(f"switch {self.name} is not connected")
         return client

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import bad_input
 
 OBSERVER_UNIT = "observer"
 """Organizational unit (OU) that makes a client's certificate one for reading only."""
@@ -63,8 +63,7 @@ def make_certificates(
     except OSError as ex:
         for path in new:
             path.unlink()
-        text = f"cannot write into {folder}: {ex.strerror} ({ex.filename}): name another folder"
-        raise FairlaneError(ErrorCode.BAD_INPUT, text) from None
+        raise bad_input(f"cannot write into {folder}: {ex.strerror} ({ex.filename}): name another folder") from None
     return rows
 
 
@@ -82,9 +81,7 @@ def _general_name(host: str) -> x509.GeneralName:
     except ValueError:
         pass
     if not _NAME.fullmatch(host):
-        raise FairlaneError(
-            ErrorCode.BAD_INPUT, f"--host {host!r}: must be a name or an address, e.g. s1.lab.example or 192.0.2.7"
-        )
+        raise bad_input(f"--host {host!r}: must be a name or an address, e.g. s1.lab.example or 192.0.2.7")
     return x509.DNSName(host)
 
 

@@ -47,7 +47,7 @@ class ChangeSet:
     entries: Mapping[str, Sequence[EntityChange]]
     resets: Mapping[str, Sequence[Any]] = field(default_factory=dict[str, Sequence[Any]])
     "Updates that go before them and have no inverse: counters that begin anew."
-    labels: Mapping[str, Sequence[str]] = field(default_factory=lambda: dict[str, Sequence[str]]())
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     "By switch: what an error calls each entry, such as `line 3`; none: `update 2`."
 
     @property

@@ -30,7 +30,7 @@ from finsy import (
 )
 from google.protobuf.empty_pb2 import Empty
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, bad_input, unknown_name
 from fairlane_controller.switch.bounded import BoundedSwitch
 from fairlane_controller.switch.faults import Refusal, no_pipeline, refusals, refused, translate
 from fairlane_controller.switch.security import OBSERVER_ROLE, Endpoint
@@ -78,7 +78,7 @@ class PipelineFiles:
         """BAD_FILE unless both are there."""
         for path in (self.json, self.p4info):
             if not path.is_file():
-                raise FairlaneError(ErrorCode.BAD_FILE, f"the compiled program {path} does not exist")
+                raise bad_file(f"the compiled program {path} does not exist")
 
     def cookie(self) -> int:
         """What says whether a switch runs this program. Raises BAD_FILE."""
@@ -92,7 +92,7 @@ class PipelineFiles:
         try:
             yield
         except Exception as ex:  # what the parsers raise
-            raise FairlaneError(ErrorCode.BAD_FILE, f"{self.p4info}: not a P4Info text file: {ex}") from None
+            raise bad_file(f"{self.p4info}: not a P4Info text file: {ex}") from None
 
 
 def backup_election_id() -> int:
@@ -160,8 +160,7 @@ class SwitchClient:
         if self._require_primary and not self.is_primary:
             primary_id, own_id = self.switch.primary_id, self.switch.election_id
             await self.close()
-            raise FairlaneError(
-                ErrorCode.NOT_PRIMARY,
+            raise ErrorCode.NOT_PRIMARY(
                 f"{self.endpoint}: another client is primary, with the election id {primary_id}; {own_id} is not above it, so "
                 "nothing can be written: stop that client, or connect it with a lower election id",
             )
@@ -209,9 +208,9 @@ class SwitchClient:
         except P4ClientError as ex:
             raise translate(ex, str(self.endpoint)) from None
         except asyncio.TimeoutError:
-            raise self._unreachable(f"does not answer within {self._handshake_timeout_s:g} s") from None
+            raise self.endpoint.unreachable(f"does not answer within {self._handshake_timeout_s:g} s") from None
         except (RuntimeError, ValueError, AssertionError) as ex:  # finsy's words for a broken handshake
-            raise self._unreachable(f"has broken the handshake: {ex}") from None
+            raise self.endpoint.unreachable(f"has broken the handshake: {ex}") from None
         self._switch = switch
         for event, flags in (
             (SwitchEvent.CHANNEL_DOWN, (self.disconnected, self.down)),
@@ -228,11 +227,8 @@ class SwitchClient:
     def switch(self) -> BoundedSwitch:
         """finsy's object, for what this class does not offer."""
         if self._switch is None:
-            raise self._unreachable("is not connected")
+            raise self.endpoint.unreachable("is not connected")
         return self._switch
-
-    def _unreachable(self, text: str) -> FairlaneError:
-        return FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} {text}")
 
     @contextmanager
     def _translated(self) -> Generator[None]:
@@ -242,7 +238,7 @@ class SwitchClient:
         except P4ClientError as ex:
             raise translate(ex, str(self.endpoint)) from None
         except (ValueError, KeyError) as ex:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
+            raise bad_input(f"{self.endpoint}: {ex}") from None
 
     @property
     def election_id(self) -> int:
@@ -372,7 +368,7 @@ class SwitchClient:
         """A reader may happen to be the primary when nobody else is there; it writes nothing all the same."""
         self.need_pipeline()
         if not self._write:
-            raise FairlaneError(ErrorCode.NOT_PRIMARY, f"{self.endpoint}: this client was opened for reading only")
+            raise ErrorCode.NOT_PRIMARY(f"{self.endpoint}: this client was opened for reading only")
 
     def canonical(self, entity: _E) -> _E:
         """The entity as the switch would return it (numbers, masked prefixes); BAD_INPUT when the P4Info refuses it."""

@@ -32,7 +32,7 @@ def translate(error: P4ClientError, where: str) -> FairlaneError:
 
 def no_pipeline(where: str) -> FairlaneError:
     """NO_PIPELINE, of the switch `where`."""
-    return FairlaneError(ErrorCode.NO_PIPELINE, f"{where} has no program yet: load it with `fairlane config init`")
+    return ErrorCode.NO_PIPELINE(f"{where} has no program yet: load it with `fairlane config init`")
 
 
 @dataclass(frozen=True)
@@ -57,4 +57,4 @@ def refused(found: Mapping[int, Refusal], where: str, labels: Sequence[str] = ()
     more = len(found) - len(parts)
     if more > 0:
         parts.append(f"and {more} more")
-    return FairlaneError(ErrorCode.REFUSED, f"{where} refused {counted(len(found), 'update')}: {'; '.join(parts)}")
+    return ErrorCode.REFUSED(f"{where} refused {counted(len(found), 'update')}: {'; '.join(parts)}")

@@ -8,7 +8,7 @@ import re
 import struct
 from pathlib import Path
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name, out_of_range
+from fairlane_controller.errors import FairlaneError, bad_file, bad_input, find_by_name, out_of_range
 
 EXAMPLE = "tcp:10.0.1.1:4000>10.0.2.2:5001,len=1000"
 FRAME_BYTES_MAX = 9216
@@ -27,7 +27,7 @@ _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def _bad(text: str, why: str) -> FairlaneError:
-    return FairlaneError(ErrorCode.BAD_INPUT, f"--packet {text!r}: {why}; e.g. {EXAMPLE}")
+    return bad_input(f"--packet {text!r}: {why}; e.g. {EXAMPLE}")
 
 
 def packet(text: str) -> bytes:
@@ -113,11 +113,11 @@ def from_pcap(text: str) -> bytes:
     try:
         data = path.read_bytes()
     except OSError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"--pcap {path}: cannot be read: {ex.strerror}") from None
+        raise bad_file(f"--pcap {path}: cannot be read: {ex.strerror}") from None
     order = _PCAP_ORDERS.get(data[:4].hex())
     if order is None or len(data) < 24 or struct.unpack_from(f"{order}I", data, 20)[0] & 0xFFFF != 1:
         why = "must be a pcap file of Ethernet frames; of pcapng make one with `editcap -F pcap IN OUT`"
-        raise FairlaneError(ErrorCode.BAD_FILE, f"--pcap {path}: {why}")
+        raise bad_file(f"--pcap {path}: {why}")
     frames, at = list[bytes](), 24
     while at + 16 <= len(data):
         captured, original = struct.unpack_from(f"{order}II", data, at + 8)
@@ -126,6 +126,6 @@ def from_pcap(text: str) -> bytes:
         if str(len(frames)) == wanted:
             if len(frames[-1]) < original or not original:
                 why = f"frame {wanted} has {len(frames[-1])} of its {original} bytes: capture whole frames"
-                raise FairlaneError(ErrorCode.BAD_FILE, f"--pcap {path}: {why}")
+                raise bad_file(f"--pcap {path}: {why}")
             return frames[-1]
     raise out_of_range(f"--pcap {path}: frame", wanted, 1, len(frames))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.errors import ErrorCode, unknown_name
 
 
 def resolve_name(kind: str, name: str, names: Iterable[str], where: str = "") -> str:
@@ -27,5 +27,5 @@ def resolve_name(kind: str, name: str, names: Iterable[str], where: str = "") ->
     of = f" of {where}" if where else ""
     if found:
         text = f"{kind} {name!r}{of} is ambiguous: {', '.join(sorted(found))}; write more of its name"
-        raise FairlaneError(ErrorCode.UNKNOWN_NAME, text)
+        raise ErrorCode.UNKNOWN_NAME(text)
     raise unknown_name(f"{kind}{of}", name, {full.rpartition(".")[2] for full in everything})

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from finsy import GRPCCredentialsTLS
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, bad_input
 
 OBSERVER_ROLE = "fairlane.observer"
 """P4Runtime `Role.name` of clients that only read: never primary of the controllers, no digests (docs/security.md)."""
@@ -48,7 +48,7 @@ class TlsFiles:
                 what = f"the certificate {self.cert} with the key {self.key}"
                 context.load_cert_chain(self.cert or "", self.key, password=lambda: b"")
         except (OSError, ValueError) as ex:  # ssl.SSLError is an OSError
-            raise FairlaneError(ErrorCode.BAD_FILE, f"TLS: {what} cannot be used: {_words(ex)}") from None
+            raise bad_file(f"TLS: {what} cannot be used: {_words(ex)}") from None
         return context
 
     def credentials(self) -> GRPCCredentialsTLS:
@@ -61,8 +61,9 @@ def tls_of_environment() -> TlsFiles | None:
     ca, cert, key = (Path(name) if (name := os.environ.get(variable)) else None for variable in TLS_VARIABLES)
     if ca is None:
         if cert or key:
-            text = f"FAIRLANE_TLS_CERT or _KEY without {TLS_VARIABLES[0]}: the CA says which switches to trust"
-            raise FairlaneError(ErrorCode.BAD_INPUT, text)
+            raise bad_input(
+                f"FAIRLANE_TLS_CERT or _KEY without {TLS_VARIABLES[0]}: the CA says which switches to trust"
+            )
         return None
     return TlsFiles(ca, cert, key)
 
@@ -110,25 +111,26 @@ class Endpoint:
             finally:
                 writer.transport.abort()
         except asyncio.TimeoutError:
-            raise self._unreachable(f"does not answer within {limit_s:.2g} s") from None
+            raise self.unreachable(f"does not answer within {limit_s:.2g} s") from None
         except ssl.SSLError as ex:
             raise self._tls_failed(_explain(ex, host, self.tls)) from None
         except (OSError, ValueError, OverflowError) as ex:  # the latter two: no address
             if self.tls is None or not isinstance(ex, ConnectionResetError):
-                raise self._unreachable(f"does not answer: {_words(ex)}") from None
+                raise self.unreachable(f"does not answer: {_words(ex)}") from None
             first = b""
         if self.tls is None and first == _TLS_ALERT:
             raise self._tls_failed("it speaks TLS only: name the CA that signed it in FAIRLANE_TLS_CA")
         if self.tls is None and not first:
-            raise self._unreachable("closed the connection: it is ending, or speaks TLS only (FAIRLANE_TLS_CA)")
+            raise self.unreachable("closed the connection: it is ending, or speaks TLS only (FAIRLANE_TLS_CA)")
         if not first:  # as BMv2 does
             raise self._tls_failed("it closed the connection: it does not take the client's certificate")
 
-    def _unreachable(self, text: str) -> FairlaneError:
-        return FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self} {text}")
+    def unreachable(self, text: str) -> FairlaneError:
+        """SWITCH_UNREACHABLE: the switch, and what it does instead of an answer."""
+        return ErrorCode.SWITCH_UNREACHABLE(f"{self} {text}")
 
     def _tls_failed(self, text: str) -> FairlaneError:
-        return FairlaneError(ErrorCode.TLS_FAILED, f"{self}: {text}")
+        return ErrorCode.TLS_FAILED(f"{self}: {text}")
 
 
 def _explain(error: ssl.SSLError, host: str, tls: TlsFiles | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import bad_file
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
 from fairlane_controller.switch.security import TlsFiles, tls_of_environment
@@ -23,9 +23,7 @@ def endpoint_of(state: SwitchState) -> Endpoint:
 def pipeline_of(state: SwitchState) -> PipelineFiles:
     """The compiled program of a run state; BAD_FILE when it names none."""
     if state.json_file is None or state.p4info is None:
-        raise FairlaneError(
-            ErrorCode.BAD_FILE, f"the run state names no compiled program for switch {state.name} (json, p4info)"
-        )
+        raise bad_file(f"the run state names no compiled program for switch {state.name} (json, p4info)")
     return PipelineFiles(state.json_file, state.p4info)
 
 

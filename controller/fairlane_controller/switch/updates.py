@@ -12,7 +12,7 @@ from finsy.proto import p4r
 from google.protobuf import text_format
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, short
+from fairlane_controller.errors import bad_input, short
 from fairlane_controller.problems import describe
 from fairlane_controller.switch.entities import KINDS as ENTITY_KINDS
 from fairlane_controller.switch.entities import Entity, EntityChange, decoded, identity, kind_of, update_of, written
@@ -90,7 +90,7 @@ def plain_updates(updates: Iterable[Any], schema: P4Schema) -> list[Plain]:
         made = [cast("p4r.Update", one) for one in encode_updates(list(updates), schema)]
         return [plain_update(p4r.Update.Type.Name(one.type).lower(), decoded(one.entity, schema)) for one in made]
     except (ValueError, KeyError) as ex:
-        raise FairlaneError(ErrorCode.BAD_INPUT, str(ex)) from None
+        raise bad_input(str(ex)) from None
 
 
 def plain_change(change: EntityChange) -> Plain:
@@ -113,8 +113,7 @@ def plain_entry(entry: P4TableEntry) -> Plain:
     if isinstance(action, P4TableAction):
         values = {"action": action.name, "args": {k: _plain_value(v) for k, v in action.args.items()}}
     elif action is not None and action.action_set is not None:
-        text = f"table {entry.table_id}: an entry with a one-shot action set can be shown, and not changed"
-        raise FairlaneError(ErrorCode.BAD_INPUT, text)
+        raise bad_input(f"table {entry.table_id}: an entry with a one-shot action set can be shown, and not changed")
     elif action is not None:
         values = {"indirect": {"member_id": action.member_id, "group_id": action.group_id}}
     more = {
@@ -147,7 +146,7 @@ def entity_of_plain(data: Plain) -> Entity:
         why = "; ".join(describe(ex, Update)[:1])
     except (ValueError, text_format.ParseError) as ex:
         why = str(ex)
-    raise FairlaneError(ErrorCode.BAD_INPUT, f"no entity: {why} in {short(repr(data))}")
+    raise bad_input(f"no entity: {why} in {short(repr(data))}")
 
 
 def updates_of(data: Sequence[Plain]) -> list[Any]:

@@ -49,7 +49,7 @@ class Line:
 
     def error(self, problem: FairlaneError) -> FairlaneError:
         """The problem, with the line's number."""
-        return FairlaneError(problem.code, f"line {self.number}: {problem.message}") if self.number else problem
+        return problem.code(f"line {self.number}: {problem.message}") if self.number else problem
 
 
 def read_lines(text: Iterable[str]) -> list[Line]:
@@ -86,7 +86,7 @@ async def plan_lines(sites: Sites, lines: Iterable[Line]) -> ChangeSet:
         texts = [error.message for error in errors[:MAX_REPORTED_ERRORS]]
         if len(errors) > len(texts):
             texts.append(f"and {len(errors) - len(texts)} more lines cannot be done")
-        raise FairlaneError(errors[0].code, "\n".join(texts))
+        raise errors[0].code("\n".join(texts))
     return ChangeSet({switch: changes}, labels={switch: labels})
 
 

@@ -21,7 +21,7 @@ from finsy import (
 )
 from finsy.p4schema import P4Counter, P4DirectCounter, P4Meter, P4Register, P4Table
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input
+from fairlane_controller.errors import ErrorCode, bad_input
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.entities import EntityChange, entity_key, entity_of, identity
 from fairlane_controller.verbs.grammar import (
@@ -173,7 +173,7 @@ async def table_add(ctx: Context, table: P4Table, action_name: str, *words: str)
     there = await ctx.read_entry(entry)
     if there is not None:
         text = f"table {table.alias} has this entry already: {entry_text(entry_row(there, ctx.schema))}"
-        raise FairlaneError(ErrorCode.REFUSED, f"{text}; table_modify changes it")
+        raise ErrorCode.REFUSED(f"{text}; table_modify changes it")
     return {"table": table.alias, "added": entry_row(entry, ctx.schema)}, [ctx.change(None, entry)]
 
 
@@ -200,7 +200,7 @@ async def _find_entry(ctx: Context, table: P4Table, keys: Sequence[str], priorit
     there = await ctx.read_entry(key)
     if there is None:
         text = f"has no entry {match_text(entry_row(key, ctx.schema))}: see table_dump {table.alias}"
-        raise FairlaneError(ErrorCode.REFUSED, f"table {table.alias} {text}")
+        raise ErrorCode.REFUSED(f"table {table.alias} {text}")
     return there
 
 

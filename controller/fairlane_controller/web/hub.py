@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode
 from fairlane_controller.live.events import EventTail, place_of, sentence_of
 from fairlane_controller.live.model import PortRow, Snapshot
 from fairlane_controller.live.sampler import Sampler
@@ -139,7 +139,7 @@ class Feed:
             FairlaneError: REFUSED with too many viewers.
         """
         if self.viewers >= self._max_viewers:
-            raise FairlaneError(ErrorCode.REFUSED, f"the page has {self.viewers} viewers, no more are allowed")
+            raise ErrorCode.REFUSED(f"the page has {self.viewers} viewers, no more are allowed")
         self.viewers += 1
         try:
             seen_s, seen_events = 0.0, 0

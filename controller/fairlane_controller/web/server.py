@@ -21,7 +21,7 @@ from aiohttp import web
 from aiohttp.http import HttpProcessingError
 from aiohttp.typedefs import Handler
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import FairlaneError, bad_file, bad_input
 from fairlane_controller.logs import ROOT
 from fairlane_controller.web.hub import Feed
 
@@ -117,8 +117,7 @@ async def served(app: web.Application, listen: Listen) -> AsyncGenerator[int]:
         try:
             await web.TCPSite(runner, listen.host, listen.port, ssl_context=listen.tls).start()
         except OSError as ex:
-            message = f"cannot listen on {listen.host}:{listen.port}: {ex.strerror or ex}"
-            raise FairlaneError(ErrorCode.BAD_INPUT, message) from None
+            raise bad_input(f"cannot listen on {listen.host}:{listen.port}: {ex.strerror or ex}") from None
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
@@ -160,17 +159,12 @@ def parse_listen(
     """
     host, port = _split(text)
     if not host or port is None:
-        raise FairlaneError(
-            ErrorCode.BAD_INPUT, f"{option} {text!r}: must be HOST:PORT, e.g. 127.0.0.1:8080 or [::1]:8080"
-        )
+        raise bad_input(f"{option} {text!r}: must be HOST:PORT, e.g. 127.0.0.1:8080 or [::1]:8080")
     if bool(tls_cert) != bool(tls_key) or (tls_client_ca and not tls_cert):
-        raise FairlaneError(
-            ErrorCode.BAD_INPUT, "--tls-cert and --tls-key go together, and --tls-client-ca needs both of them"
-        )
+        raise bad_input("--tls-cert and --tls-key go together, and --tls-client-ca needs both of them")
     address = _address(host)
     if tls_cert is None and host.lower() != "localhost" and (address is None or not address.is_loopback):
-        raise FairlaneError(
-            ErrorCode.BAD_INPUT,
+        raise bad_input(
             f"{option} {text}: everybody who reaches {host} could read along: give --tls-cert and --tls-key, or listen on 127.0.0.1",
         )
     return Listen(host, port, _context(tls_cert, tls_key, tls_client_ca) if tls_cert else None, names)
@@ -186,7 +180,7 @@ def _context(cert: Path, key: Path | None, client_ca: Path | None) -> ssl.SSLCon
             context.load_verify_locations(client_ca)
             context.verify_mode = ssl.CERT_REQUIRED
     except OSError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{what}: {ex}") from None
+        raise bad_file(f"{what}: {ex}") from None
     return context
 
 

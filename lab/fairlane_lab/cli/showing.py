@@ -108,7 +108,7 @@ def _took(definition: Definition, runtime: str) -> str:
     from fairlane_lab.report.run_folder import minutes
 
     path = runs_file(RESULTS_DATA, definition, runtime)
-    return f"; the archived ones took {minutes(archived_about(path))} min" if path.exists() else ""
+    return f"; core minutes of the archived ones: {minutes(archived_about(path))}" if path.exists() else ""
 
 
 _SHOWN = ("name", "title", "paper", "reproduces", "runtimes")

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from fairlane_controller.documents import is_array, is_table
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_topology import topology as fl_topology
@@ -26,7 +27,7 @@ from pydantic import ValidationError
 from fairlane_lab.definition.names import PARAMETERS, part_of, variants
 from fairlane_lab.definition.points import COLUMNS_ONLY, Drawn, Point, Setting, draw_params, make_points
 from fairlane_lab.definition.schema import SECTIONS, Body, Overrides, RunSpec, Selected
-from fairlane_lab.definition.strict import Scalar, is_array, is_table, matches
+from fairlane_lab.definition.strict import Scalar, matches
 from fairlane_lab.definition.topology import Resolved, change_problems, resolve_topology, topology_path, with_wire
 from fairlane_lab.problems import ExperimentError, Problem, place, pydantic_problems, unknown
 from fairlane_lab.programs import find_part

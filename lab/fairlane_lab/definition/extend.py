@@ -12,18 +12,20 @@ Tables are merged key by key, everything else takes the place of what the base h
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fairlane_controller.documents import DocumentError, is_file, parse_toml
+from fairlane_controller.documents import DocumentError, is_array, is_file, is_table, parse_toml
 from pydantic import BaseModel, ValidationError
 
-from fairlane_lab.definition.strict import is_array, is_table
 from fairlane_lab.paths import EXPERIMENTS
 from fairlane_lab.problems import ExperimentError, Problem, place, pydantic_problems, unknown
 
+_PARAMETERS = ("params", "sweep", "drawn", "cases", "sets")
+"""Parts of a file that have parameters."""
 _STEP = re.compile(r'[^.\[\]"]+|"[^"]*"')
 
 Document = dict[str, Any]
@@ -55,8 +57,12 @@ class Source:
         return next((folder / name for folder in self.folders if _exists(folder / name)), self.folders[0] / name)
 
     def file_of(self, path: str) -> Path:
-        """The file that says the value at a TOML path: the nearest of those that say the largest part of the path."""
+        """The file that says the value at a TOML path: of a parameter's, the nearest that has the parameter; else the nearest of those that say the largest part of the path."""
         steps = [int(step) if step.isdigit() else step.strip('"') for step in _STEP.findall(path)]
+        parameters = {*self._parameters(steps)}
+        for file, document in zip(self.files, self.written, strict=False):
+            if any(not parameters.isdisjoint(_keys(document.get(part))) for part in _PARAMETERS):
+                return file
         depths = [self._depth(document, steps) for document in self.written]
         return self.files[depths.index(max(depths))] if depths else self.file
 
@@ -72,6 +78,25 @@ class Source:
             else problem
             for problem in problems
         ]
+
+    def _parameters(self, steps: Sequence[str | int]) -> Iterator[str]:
+        """The parameters that set the value at a path, or what it is in."""
+        if len(steps) == 2 and steps[0] in ("control", "tcp", "run"):
+            yield str(steps[1])
+        here: Any = self.document
+        names: list[str] = []
+        for step in steps:
+            try:
+                here = here[step]
+            except (KeyError, IndexError, TypeError):
+                here = None
+            names.append(str(_name(here) or step) if isinstance(step, int) else step)
+        sets: Any = self.document.get("sets")
+        for parameter, given in sets.items() if is_table(sets) else ():
+            keys = [given] if isinstance(given, str) else given if is_table(given) or is_array(given) else ()
+            parts = [str(key).split(".") for key in keys]
+            if any(len(key) <= len(names) and all(map(fnmatch, names, key)) for key in parts):
+                yield parameter
 
     def _depth(self, document: Document, steps: Sequence[str | int]) -> int:
         """How many steps of a path a document has; entries of arrays by their names too."""
@@ -145,6 +170,12 @@ def _merge(base: Any, own: Any, path: tuple[str | int, ...], problems: list[Prob
             index = names.index(name)
             merged[index] = _merge(merged[index], changes, (*path, index), problems)
     return merged
+
+
+def _keys(part: Any) -> set[str]:
+    """All keys in a part of a document, however deep."""
+    inside = part.values() if is_table(part) else part if is_array(part) else ()
+    return {*(part if is_table(part) else ()), *(key for each in inside for key in _keys(each))}
 
 
 def _name(entry: Any) -> Any:

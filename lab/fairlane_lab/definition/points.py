@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
+from fairlane_controller.documents import is_array, is_table
 from fairlane_controller.units import parse_rate
 from fairlane_switch.link_series import form_of
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import LinkChange
 from pydantic import BeforeValidator, Field, model_validator
 
-from fairlane_lab.definition.strict import Scalar, Strict, is_array, is_table
+from fairlane_lab.definition.strict import Scalar, Strict
 from fairlane_lab.problems import Problem, place
 
 if TYPE_CHECKING:

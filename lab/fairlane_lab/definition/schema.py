@@ -8,14 +8,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
+from fairlane_controller.gnmi.ports import Scheduler
 from fairlane_switch.link_model import LinkSettings
+from fairlane_switch.link_series import times_in
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import Direction, LinkChange, PresetName, Rate
 from pydantic import Field, model_validator
 
 from fairlane_lab.definition.judging import Expectation, MetricText, Note, PaperFigure, PaperNumbers, Plot, Relative
 from fairlane_lab.definition.points import Axis, Case, Draws, Params, Setting, Spread
-from fairlane_lab.definition.strict import Runtime, Strict, Where, is_table
+from fairlane_lab.definition.strict import Runtime, Strict, Where
 from fairlane_lab.scenario import Flow, NotNegative, Positive, TcpGiven, TcpOptions, Vc
 
 DIRECTION_KEYS = frozenset(
@@ -51,10 +53,7 @@ class LinkChanges(LinkSettings):
 
 def _in_us(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings by the names of a topology file, whose bare times are µs."""
-    return {
-        name.removesuffix("_ms"): round(value * 1000) if name.endswith("_ms") and not is_table(value) else value
-        for name, value in settings.items()
-    }
+    return {name.removesuffix("_us"): value for name, value in times_in("us", settings).items()}
 
 
 class ChangeSpec(LinkChange):
@@ -87,7 +86,7 @@ class PortChanges(Strict):
 
     rate_bps: Rate | None = None
     queues: Annotated[int, Field(ge=1, le=4096)] | None = None
-    scheduler: fl_topology.Scheduler | None = None
+    scheduler: Scheduler | None = None
     queue_packets: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     calendar_packets: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Instead of `queue_packets`, where the scheduler is `calendar`."""

@@ -7,7 +7,7 @@ import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeGuard
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_serializer
 
@@ -15,16 +15,6 @@ from fairlane_lab.problems import unknown
 
 Scalar = bool | int | float | str
 Runtime = Literal["sim", "kernel", "mininet"]
-
-
-def is_table(value: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether a value of a TOML document is a table."""
-    return isinstance(value, dict)
-
-
-def is_array(value: Any) -> TypeGuard[list[Any]]:
-    """Whether a value of a TOML document is an array."""
-    return isinstance(value, list)
 
 
 def scalar_of(text: str) -> Scalar:

@@ -41,7 +41,7 @@ def _part_of(program: Contract) -> LabPart:
         text = (
             f"the lab's part of the program {program.name} ({package}.lab) cannot be loaded: {type(ex).__name__}: {ex}"
         )
-        raise FairlaneError(ErrorCode.BAD_FILE, text) from ex
+        raise ErrorCode.BAD_FILE(text) from ex
 
 
 @cache

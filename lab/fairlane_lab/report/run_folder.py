@@ -222,9 +222,10 @@ def run_of(folder: Path, summary: Mapping[str, Any], prefix: str = "") -> RunFol
 
 
 def minutes(summary: Mapping[str, Any]) -> str:
-    """What the runs of a summary took together; `-` where it is not known."""
-    wall_s = summary.get("speed", {}).get("wall_s_of_runs")
-    return f"{wall_s / 60:.1f}" if wall_s else "-"
+    """Processor time that the runs of a summary took together; of older ones the time `by the clock`; `-` where it is not known."""
+    speed = summary.get("speed", {})
+    cpu_s, wall_s = speed.get("cpu_s_of_runs"), speed.get("wall_s_of_runs")
+    return f"{cpu_s / 60:.1f}" if cpu_s is not None else f"{wall_s / 60:.1f} by the clock" if wall_s else "-"
 
 
 @dataclass(frozen=True)

@@ -262,7 +262,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "vcs": ("vc", "mcr_bps", "w_bps", "ideal_bps", "goodput_bps", "ratio", "mcr_met", "mcr_met_5s", "active_s"),
     "transfers": ("flow", "group", "start_s", "bytes", "completion_s", "retransmits"),
     "series": ("t_s", "flow", "metric", "value"),
-    "timing": ("wall_s", "about"),
+    "timing": ("wall_s", "cpu_s", "about"),
 }  # fmt: skip
 """Table -> the columns that it has even without rows, beside the key; parameters and metrics come between and after."""
 RunRows = dict[str, list[Row]]
@@ -333,7 +333,7 @@ def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) 
         **{name: [{**key, **params, **row} for row in rows] for name, rows in tables.items()},
         "series": [{**key, **_columns("series", point)} for point in series] if scenario.series else [],
         "events": [{**key, **event} for event in result.events],
-        "timing": [{**key, "wall_s": result.wall_s, "about": about}],
+        "timing": [{**key, "wall_s": result.wall_s, "cpu_s": result.cpu_s, "about": about}],
     }
 
 

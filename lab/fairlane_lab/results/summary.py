@@ -25,8 +25,10 @@ PER_RUN_PARAMETERS = frozenset({"offset_s"})
 def summarise(folder: Path, definition: Definition, about: Mapping[str, Any]) -> dict[str, Any]:
     """The summary of a folder with merged tables. `about` is what the caller knows: selection, metadata, completeness, failures."""
     rows, timing = read_rows(folder / "runs.parquet"), read_rows(folder / "timing.parquet")
+    cpu_s: list[Any] = [row.get("cpu_s") for row in timing]
     speed = {
         "wall_s_of_runs": sum(row["wall_s"] or 0.0 for row in timing),
+        "cpu_s_of_runs": None if None in cpu_s else sum(cpu_s),
         "virtual_s": sum(row.get("virtual_s") or 0.0 for row in rows),
         "packets": sum(row.get("packets") or 0 for row in rows),
     }

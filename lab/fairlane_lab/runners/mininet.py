@@ -13,10 +13,11 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 from fairlane_controller.errors import FairlaneError
 from fairlane_hosts.errors import HostsError
 from fairlane_switch.control import ControlError
@@ -26,6 +27,7 @@ from fairlane_topology.network import NetworkOptions
 
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.scenario import Scenario
+from fairlane_lab.sweep.runners import processor_s
 from fairlane_lab.testbed.bed import Bed, Changes, Running
 from fairlane_lab.testbed.collect import VoidError, collect
 from fairlane_lab.testbed.grouping import Group, claimed_instances, groups_of, next_batch, split
@@ -108,6 +110,15 @@ def run_many(
             _Batch(batch, options, raw, count_void, report, stack).run()
 
 
+def tree_s() -> float:
+    """Processor time of this process and all below it, those that run too: switches, control loops, hosts."""
+    total_s = processor_s()
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):  # it has just ended
+            total_s += sum(process.cpu_times()[:4])
+    return total_s
+
+
 def _fail_all(groups: Sequence[Group], on_result: OnResult, why: object) -> None:
     for job in [job for group in groups for job in group.jobs]:
         on_result(job.scenario, RunError(f"{job.scenario.point}: {why}"))
@@ -125,6 +136,8 @@ class _Active:
     begun_s: float
     problem: RunError | ControlError | None = None
     """Why it was given up before its end."""
+    used_s: float = 0.0
+    """Its part of the round's processor time."""
 
     @property
     def scenario(self) -> Scenario:
@@ -184,11 +197,14 @@ class _Batch:
     def _round(self, beds: list[Bed]) -> None:
         """The next scenario of every network."""
         due = [(group, bed) for group, bed in zip(self.groups, beds, strict=True) if group.jobs]
+        used_s = tree_s()
         with ExitStack() as stack:
             begun = [self._begin(*each, stack, START_S * (len(due) - place)) for place, each in enumerate(due, 1)]
             active = [one for one in begun if one is not None]
             self._wait(active)
+        used_s = (tree_s() - used_s) / max(1, len(active))
         for one in active:
+            one.used_s = used_s
             self._finish(one)
         waits = [max(min(DRAIN_MAX_S, one.bed.drain_s()), one.changes.over_s - time.monotonic()) for one in active]
         time.sleep(max(PAUSE_BETWEEN_RUNS_S, *waits) if active else 0.0)
@@ -229,7 +245,7 @@ class _Batch:
             time.sleep(max(0.0, min(due) - time.monotonic()))
 
     def _finish(self, one: _Active) -> None:
-        job, bed = one.group.jobs[0], one.bed
+        job, bed, before_s = one.group.jobs[0], one.bed, processor_s()
         try:
             try:
                 if one.problem is not None:
@@ -249,6 +265,7 @@ class _Batch:
             self._failed(one.group, bed, error)
             return
         result.wall_s = time.monotonic() - one.begun_s
+        result.cpu_s = one.used_s + processor_s() - before_s
         result.capture_problems = one.running.capture_problems
         result.about = {
             **bed.about,

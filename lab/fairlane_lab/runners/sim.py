@@ -7,7 +7,6 @@ import asyncio
 import json
 import os
 import tempfile
-import time
 from collections.abc import Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ STEPS = 50
 
 
 def run(scenario: Scenario, machine: Machine | None = None) -> RunResult:
-    """One run in virtual time; its result depends on the scenario alone, but for `wall_s`.
+    """One run in virtual time; its result depends on the scenario alone.
 
     Args:
         scenario: What is run.
@@ -42,7 +41,6 @@ def run(scenario: Scenario, machine: Machine | None = None) -> RunResult:
         RunError: The scenario cannot be run, or the run cannot be trusted.
 
     """
-    started = time.perf_counter()
     connections = sum(flow.connections for flow in scenario.flows)
     step = 1 if connections > MANY_FLOWS else max(1, round(scenario.sample_s / SAMPLE_S))
     config = resolve(scenario, sample_period_ns=max(1, round(scenario.sample_s * 1e9 / step)), machine=machine)
@@ -56,12 +54,11 @@ def run(scenario: Scenario, machine: Machine | None = None) -> RunResult:
         result.capture_problems = [capture["error"] for capture in captures if capture["error"]]
     finally:
         world.close()
-    result.wall_s = time.perf_counter() - started
     return result
 
 
 def run_kernel(scenario: Scenario) -> RunResult:
-    """One run on Linux's TCP in virtual time, as `run`. The result depends on the scenario and the kernel's file alone, but for `wall_s`."""
+    """One run on Linux's TCP in virtual time, as `run`. The result depends on the scenario and the kernel's file alone."""
     cores = os.sched_getaffinity(0)  # the simulation shares a core with the machine
     try:
         with tempfile.TemporaryDirectory(prefix="fairlane-kernel-") as folder:

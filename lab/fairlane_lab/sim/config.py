@@ -21,7 +21,7 @@ from fairlane_hosts.simulator import (
     without_receiver_programs,
 )
 from fairlane_switch.link_control import effects
-from fairlane_switch.link_series import Series, form_of
+from fairlane_switch.link_series import form_of, times_in
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import Direction, LinkChange
 from fairlane_topology.qdisc import parse_qdisc
@@ -308,17 +308,7 @@ def _sim_flow(topology: fl_topology.Topology, scenario: Scenario, flow: Flow, na
 
 def _in_ns(values: Mapping[str, Any]) -> dict[str, Any]:
     """Settings by the simulator's names: times in ns."""
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, Series | dict):
-            found[name.replace("_us", "_ns")] = form_of(value)
-        elif name.endswith("_s") and not name.endswith("_per_s"):
-            found[f"{name[:-2]}_ns"] = _ns(value)
-        elif name.endswith("_us"):
-            found[f"{name[:-3]}_ns"] = value * 1000
-        else:
-            found[name] = value
-    return found
+    return {name: form_of(value) for name, value in times_in("ns", values).items()}
 
 
 def _port(number: int, spec: fl_topology.PortSpec) -> dict[str, Any]:

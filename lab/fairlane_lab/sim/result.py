@@ -68,7 +68,7 @@ class Columns:
 
 
 def run_result(seen: Observed, sample_step: int) -> RunResult:
-    """The result; every `sample_step`-th sample is in the series. `wall_s` is left to the caller. Raises RunError."""
+    """The result; every `sample_step`-th sample is in the series. Raises RunError."""
     world, part = seen.world, seen.world.part
     columns = Columns(world.simulation.series())
     slots = part.flow_slots(world.config.flows, world.managed_switches(), seen.events)

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import pkgutil
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any
 
 from fairlane_lab.definition.schema import MininetOverrides
@@ -42,10 +44,18 @@ Executor = Callable[[Sequence[Scenario], OnOutcome], None]
 """Runs scenarios and reports each outcome as it comes, in any order. Raises RunError when it cannot run at all."""
 
 
+def processor_s() -> float:
+    """Processor time so far, seconds: of this process, and of all its children that have ended."""
+    return sum(used.ru_utime + used.ru_stime for used in map(getrusage, (RUSAGE_SELF, RUSAGE_CHILDREN)))
+
+
 def run_one(runner: str, scenario: Scenario) -> Outcome:
-    """Run one scenario with the runner called `runner`. Whatever goes wrong in it is the outcome's failure."""
+    """Run one scenario with the runner called `runner`, and measure the time that it takes. Whatever goes wrong in it is the outcome's failure."""
+    began_s, used_s = time.perf_counter(), processor_s()
     try:
-        return Outcome(scenario, pkgutil.resolve_name(runner)(scenario))
+        result: RunResult = pkgutil.resolve_name(runner)(scenario)
+        result.wall_s, result.cpu_s = time.perf_counter() - began_s, processor_s() - used_s
+        return Outcome(scenario, result)
     except RunError as error:
         return Outcome(scenario, None, str(error))
     except Exception as error:  # one point's fault must not stop the others; it is reported with its traceback

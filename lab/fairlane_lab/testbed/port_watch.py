@@ -206,7 +206,7 @@ class PortWatch:
         try:
             ports = read_ports(self._bed.network.switches[name].control)
         except ControlError as error:
-            raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, str(error)) from None
+            raise ErrorCode.SWITCH_UNREACHABLE(str(error)) from None
         at_s = self._instant(began_s)
         for port in ports:
             self._add(self.samples.tx_bytes, (name, port.port), at_s, port.tx_bytes)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fairlane import AqmProgram, Column, Duration, Param, PortState, Reason, Settings, Size, longest_frame_bytes
+from fairlane import AqmProgram, Column, Duration, Param, PortState, Settings, Size, longest_frame_bytes
 from pydantic import Field
 
 ONE = 1 << 10
@@ -22,7 +22,7 @@ class Afd(AqmProgram):
     tables = ("afd_port",)
     ports_max = 63
     units = {"alpha": "2^-10", "beta": "2^-10", "sample": "packets"}
-    reasons = {AqmProgram.DROPPED: Reason("afd", "chosen by chance, by the flow's rate", in_queue=True)}
+    dropped = "chosen by chance, by the flow's rate"
     columns = (
         AqmProgram.delay,
         Column("afd_fair_bytes", "fair share", "bytes", "bytes in the shadow buffer above which a flow is dropped (M_fair)", register="fair_share", scale=1 / ONE, value_type=float),

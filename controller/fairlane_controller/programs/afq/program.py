@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from fairlane import AqmProgram, Config, Param, PortState, Reason, RunState, Settings, Size, longest_frame_bytes
+from fairlane import AqmProgram, Config, Param, PortState, RunState, Settings, Size, longest_frame_bytes
 from pydantic import Field, field_validator
 
 POWERS = tuple(1 << shift for shift in range(31))
@@ -20,9 +20,7 @@ class Afq(AqmProgram):
     tables = ("afq_port",)
     ports_max = 63
     scheduler = "calendar"
-    reasons = {
-        AqmProgram.DROPPED: Reason("afq", "the flow's bid was beyond the last queue of the calendar", in_queue=True)
-    }
+    dropped = "the flow's bid was beyond the last queue of the calendar"
     columns = (AqmProgram.delay, AqmProgram.drops, AqmProgram.sent, AqmProgram.waited)
     units = {"round_shift": "log2 bytes"}
 

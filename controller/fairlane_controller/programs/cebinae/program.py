@@ -11,10 +11,8 @@ from fairlane import (
     Column,
     Duration,
     ErrorCode,
-    FairlaneError,
     Param,
     PortState,
-    Reason,
     Settings,
     out_of_range,
 )
@@ -32,9 +30,7 @@ class Cebinae(AqmProgram):
     name = "cebinae"
     tables = ("cebinae_port",)
     units = {"rounds": "rounds", "tax_share": "2^-24", "flow_share": "2^-24", "queues": "queues"}
-    reasons = {
-        AqmProgram.DROPPED: Reason("cebinae", "beyond its flows' allowance of this round and the next", in_queue=True)
-    }
+    dropped = "beyond its flows' allowance of this round and the next"
     columns = (
         AqmProgram.delay,
         Column("allowance_bytes", "allowance", "bytes", "what the taxed flows together may send in a round; 0: nobody is taxed", register="allowed_bytes"),
@@ -68,7 +64,7 @@ class Cebinae(AqmProgram):
         capacity = port.rate_bps * settings.round / 8
         period_bytes = capacity * settings.period_rounds
         if not port.rate_bps:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"port {port.port}: cebinae needs a rate, and the port has none")
+            raise ErrorCode.BAD_INPUT(f"port {port.port}: cebinae needs a rate, and the port has none")
         if not 1 <= period_bytes <= PERIOD_BYTES_MAX:
             raise out_of_range(
                 f"port {port.port}: bytes of a period (rate, round, period_rounds)",

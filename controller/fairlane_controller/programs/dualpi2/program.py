@@ -19,8 +19,8 @@ class DualPi2(AqmProgram):
 
     name = "dualpi2"
     tables = ("dualpi2_port",)
+    dropped = "from the Classic queue, to hold the delay at the target"
     reasons = {
-        AqmProgram.DROPPED: Reason("dualpi2", "from the Classic queue, to hold the delay at the target", in_queue=True),
         REASON_OVERLOAD: Reason("dualpi2_overload", "from the L4S queue, when marks were not enough", in_queue=True),
     }
     columns = (

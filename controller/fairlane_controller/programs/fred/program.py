@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fairlane import AVERAGE_PACKETS, AqmProgram, AverageProgram, AverageSettings, Column, Packets, Param, Reason
+from fairlane import AVERAGE_PACKETS, AqmProgram, AverageProgram, AverageSettings, Column, Packets, Param
 from pydantic import Field
 
 
@@ -16,9 +16,7 @@ class Fred(AverageProgram):
     tables = ("fred_port",)
     ports_max = 63
     units = {"min_q": "packets"}
-    reasons = {
-        AqmProgram.DROPPED: Reason("fred", "chosen by chance, or the flow had too many packets waiting", in_queue=True)
-    }
+    dropped = "chosen by chance, or the flow had too many packets waiting"
     columns = (
         AqmProgram.delay,
         Column("fred_average_packets", "average", "packets", "average queue (avg)", register="average", scale=1 / AVERAGE_PACKETS, value_type=float),

@@ -11,7 +11,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from fairlane import Cells, Config, Duration, ErrorCode, FairlaneError, Flag, Place, Rate, Section, Settings, parse_dscp
+from fairlane import Cells, Config, Duration, ErrorCode, Flag, Place, Rate, Section, Settings, parse_dscp
 from fairlane.changes import Documents
 from fairlane.switch import CPU_PORT, ETHERNET_HEADER_BYTES, PortNumber, SwitchName
 from fairlane.text import plain_value
@@ -158,7 +158,7 @@ class VcMatch(Section):
         switch, *pairs = [part.strip() for part in text.split(",")]
         if not switch or not all("=" in pair for pair in pairs):
             example = "must be SWITCH,KEY=VALUE,… e.g. s1,ingress_port=1,src=10.0.1.0/24"
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"{option} {text!r}: {example}")
+            raise ErrorCode.BAD_INPUT(f"{option} {text!r}: {example}")
         given = (pair.partition("=") for pair in pairs)
         return {"switch": switch, **{key: plain_value(value) for key, _, value in given}}
 

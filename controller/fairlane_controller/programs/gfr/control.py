@@ -28,16 +28,11 @@ from fairlane import (
     port_state,
 )
 from fairlane.measure import (
-    LinkChange,
-    MeasureOptions,
-    OccupancyKeeper,
     PortMeter,
     PortReport,
-    listen_probes,
     plain,
-    send_probes,
 )
-from fairlane.switch import CELL_LINE_BYTES, SwitchClient, open_ports, put_entries
+from fairlane.switch import CELL_LINE_BYTES, SwitchClient, put_entries
 from fairlane.text import counted, format_rate
 
 from . import names
@@ -109,13 +104,7 @@ class GfrControl(SwitchControl):
         jobs = [*super().jobs(client)]
         if self.topology.listens:
             jobs.append(self._listen(client))
-        if self.topology.probes:
-            jobs += [send_probes(client, self.meters), listen_probes(client, lambda port: self.meters().get(port))]
-        if self.topology.checks_counts:
-            open_queues = partial(open_ports, self.session.endpoint, self.topology.run)
-            keeper = OccupancyKeeper(names.COUNTED, open_queues, self.session.event)
-            jobs.append(keeper.keep_forever(client, lambda: self._ports))
-        return jobs
+        return jobs + self.link_jobs(client, self.meters, names.COUNTED if self.topology.checks_counts else None)
 
     # ---- what it does --------------------------------------------------------------------------------------------
 
@@ -203,11 +192,11 @@ class GfrControl(SwitchControl):
 
     def meters(self) -> dict[int, PortMeter]:
         """Of the managed ports."""
-        run = self.topology.run
-        options = MeasureOptions(sample_includes_t_d=run is None or run.target != "bmv2")
         for number, port in self._ports.items():
             if number not in self._meters:
-                self._meters[number] = PortMeter(options, port.capacity, partial(self._report_link, number))
+                self._meters[number] = PortMeter(
+                    self.topology.measure, port.capacity, partial(self.report_link, number)
+                )
         return {number: self._meters[number] for number in self._ports}
 
     async def _listen(self, client: SwitchClient) -> None:
@@ -231,9 +220,6 @@ class GfrControl(SwitchControl):
         now_s = asyncio.get_running_loop().time()
         measured = {number: meter.measurement(now_s) for number, meter in self.meters().items()}
         return [{"port": at, "bw_bps": plain(one.bw_bps), "tau_s": plain(one.tau_s)} for at, one in measured.items()]
-
-    def _report_link(self, number: int, change: LinkChange) -> None:
-        self.session.event("link_changed", port=number, why=change.why, **change.to_json())
 
     def _follow_lines(self, now_s: float) -> set[int]:
         """Report each line whose rate has changed; returns the ports that follow their lines."""

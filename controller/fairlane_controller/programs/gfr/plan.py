@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairlane import ErrorCode, FairlaneError, Numbering, P4TableEntry, Place, Plan, RunState, Wanted
+from fairlane import ErrorCode, Numbering, P4TableEntry, Place, Plan, RunState, Wanted
 from fairlane.switch import Entries
 from fairlane.text import bad_config
 from finsy import P4CounterData, P4CounterEntry
@@ -135,6 +135,6 @@ def number_vcs(state: GfrState, before: Numbers) -> Numbers:
         given = {key: numbering.give(key) for key in keys}
         if without := [key for key, number in given.items() if number is None]:
             problem = f"VC {without[0].split()[-1]}: all {len(numbers)} numbers of {scope or 'the network'} are in use"
-            raise FairlaneError(ErrorCode.OUT_OF_RANGE, problem)
+            raise ErrorCode.OUT_OF_RANGE(problem)
         made[scope] = {key: number for key, number in given.items() if number is not None}
     return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fairlane import AqmProgram, Column, Duration, Param, Reason, Settings
+from fairlane import AqmProgram, Column, Duration, Param, Settings
 from pydantic import Field
 
 
@@ -14,7 +14,7 @@ class Pie(AqmProgram):
 
     name = "pie"
     tables = ("pie_port",)
-    reasons = {AqmProgram.DROPPED: Reason("pie", "chosen by chance, to hold the delay at the target", in_queue=True)}
+    dropped = "chosen by chance, to hold the delay at the target"
     columns = (
         AqmProgram.delay,
         Column("pie_drop_probability", "drop prob.", doc="probability with which PIE drops an arriving packet (drop_prob_)", register="drop_probability", scale=2.0**-40, value_type=float),

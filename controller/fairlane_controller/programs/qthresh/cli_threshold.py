@@ -7,7 +7,7 @@ import asyncio
 from typing import Annotated
 
 import typer
-from fairlane import ErrorCode, FairlaneError, Plain, port_state
+from fairlane import ErrorCode, Plain, port_state
 from fairlane.changes import Sites
 from fairlane.cli import (
     App,
@@ -178,7 +178,7 @@ def change_policies(
         if not rows:
             name = "" if port is None else f" {f'{port.switch}:' if port.switch else ''}{port.number}"
             listed = ", ".join(managed) or "none: run `fairlane config init`"
-            raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"port{name} is not managed; managed ports: {listed}")
+            raise ErrorCode.UNKNOWN_NAME(f"port{name} is not managed; managed ports: {listed}")
         return Planned(ChangeSet(entries), documents, notes=notes)
 
     made = carry_out(targets, plan, dry_run=dry_run, as_json=as_json)
@@ -210,5 +210,5 @@ def edited(key: PolicyKey, found: InForce, known: PolicySettings, asked: Plain) 
     except ValidationError as ex:
         wanted, problems = None, describe(ex, PolicyConfig)
     if wanted is None or problems:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"{switch}:{port} class {traffic_class}: {problems[0]}")
+        raise ErrorCode.BAD_INPUT(f"{switch}:{port} class {traffic_class}: {problems[0]}")
     return wanted, policy_of(wanted, policy, limit)

@@ -15,16 +15,12 @@ from fairlane.measure import (
     DIGEST_PORT_REPORT,
     DIGEST_T_RES,
     LinkChange,
-    MeasureOptions,
-    OccupancyKeeper,
     PortMeter,
     PortReport,
     TResSample,
     listen_digest,
-    listen_probes,
-    send_probes,
 )
-from fairlane.switch import DIGEST_LIST_S, SwitchClient, open_ports
+from fairlane.switch import DIGEST_LIST_S, SwitchClient
 from fairlane.text import counted
 from finsy import P4TableEntry
 
@@ -173,16 +169,8 @@ class QthreshControl(SwitchControl):
         jobs.append(self._evaluate_forever(client))  # before the flows are tuned, where both are due
         if writes:
             jobs.append(self._tune_forever(client))
-        if self.topology.probes:
-            jobs += [
-                send_probes(client, lambda: {port: one.meter for port, one in self._ports.items()}),
-                listen_probes(client, self._meter_of),
-            ]
-        if writes and self.topology.run is not None:
-            open_queues = partial(open_ports, self.session.endpoint, self.topology.run)
-            keeper = OccupancyKeeper(names.COUNTED, open_queues, self.session.event)
-            jobs.append(keeper.keep_forever(client, lambda: self._ports))
-        return jobs
+        counted = names.COUNTED if writes and self.topology.run is not None else None
+        return jobs + self.link_jobs(client, lambda: {port: one.meter for port, one in self._ports.items()}, counted)
 
     @property
     def _loop(self) -> Any:
@@ -208,7 +196,7 @@ class QthreshControl(SwitchControl):
 
     def _link_changed(self, port: int, change: LinkChange) -> None:
         self._ports[port].changed_s = _now_s()
-        self.session.event("link_changed", port=port, why=change.why, **change.to_json())
+        self.report_link(port, change)
 
     # ---- (9): the thresholds of classes ------------------------------------------------------------------------
 
@@ -418,4 +406,3 @@ class QthreshTopology(TopologyControl):
         super().__init__(run, probes=probes)
         self.store = store or LoopStore(run.folder if run is not None else None)
         self.loop = QthreshLoop()
-        self.measure = MeasureOptions(sample_includes_t_d=run is None or run.target != "bmv2")

@@ -161,7 +161,7 @@ def limit_entry(port: PortState, settings: QthreshPort) -> P4TableEntry:
     """The entry that makes a port managed. Raises BAD_FILE where nothing says what its queue has room for."""
     packets = settings.limit_packets or port.queue_packets
     if packets < 1:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"port {port.port}: {NO_LIMIT}")
+        raise ErrorCode.BAD_FILE(f"port {port.port}: {NO_LIMIT}")
     args = {"max_packets": packets, "max_bytes": port.queue_bytes or UNLIMITED, "ecn": int(settings.ecn)}
     action = P4TableAction("set_port_limit", **args, report_period_us=REPORT_PERIOD_US)
     return P4TableEntry(names.TABLE_PORT_LIMIT, match=P4TableMatch(egress_port=port.port), action=action)

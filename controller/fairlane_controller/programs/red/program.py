@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fairlane import AVERAGE_PACKETS, AqmProgram, AverageProgram, AverageSettings, Column, Param, PortState, Reason
+from fairlane import AVERAGE_PACKETS, AqmProgram, AverageProgram, AverageSettings, Column, Param, PortState
 
 PROBABILITY = 2**32 - 1
 SLOPE = 2**24
@@ -18,7 +18,7 @@ class Red(AverageProgram):
 
     name = "red"
     tables = ("red_port",)
-    reasons = {AqmProgram.DROPPED: Reason("red", "chosen by chance, or the average queue was too long", in_queue=True)}
+    dropped = "chosen by chance, or the average queue was too long"
     columns = (
         Column("red_average_packets", "average", "packets", "average queue that RED computes (avg)", register="average", scale=1 / AVERAGE_PACKETS, value_type=float),
         *AqmProgram.columns,
