@@ -16,12 +16,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fairlane_controller.documents import write_json, write_whole
+from fairlane_controller.documents import is_table, write_json, write_whole
 
 from fairlane_lab.definition.expansion import Selection, expand
 from fairlane_lab.definition.loading import Definition
 from fairlane_lab.definition.points import make_points
-from fairlane_lab.definition.strict import is_table
 from fairlane_lab.inputs import COPIES, Input, build_hashes, campaign_inputs, copy_inputs, digest_once
 from fairlane_lab.problems import RunFolderError
 from fairlane_lab.results.folder import metadata, publish, read_document
