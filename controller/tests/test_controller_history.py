@@ -391,7 +391,7 @@ def test_dry_runs_write_nothing_and_say_what(bare_switch: LiveSwitch) -> None:
     switch.fairlane("config", "init", "--scheme", "qthresh")
     before, changes = held(switch), contents(switch.folder)
     text = switch.fairlane("threshold", "set", "5", "--weight", "1.5", "--dry-run")
-    for words in ("1 update, nothing is written", "egress_port=3 traffic_class=0", "set_qthresh(qthresh=5 packets, weight=1.5)", "threshold None becomes 5"):  # fmt: skip
+    for words in ("1 update, nothing is written", "egress_port=3 traffic_class=0", "set_qthresh(qthresh=5 packets, weight=1.5)", "threshold - becomes 5"):  # fmt: skip
         assert words in text
     (update,) = switch.json("threshold", "set", "--scheme", "drop_tail", "--dry-run")["updates"]
     assert update == {"switch": "s1", "update": "modify", "table": "policy", "match": {"egress_port": 3, "traffic_class": 0}, "action": "drop_tail", "args": {}}  # fmt: skip
