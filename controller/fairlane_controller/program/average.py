@@ -16,8 +16,6 @@ from fairlane_controller.state.run_state import PortState
 
 AVERAGE_PACKETS = 2**16
 """Unit of thresholds and of the average."""
-SLOPE = 2**24
-UINT32_MAX = 2**32 - 1
 TYPICAL_BYTES = 1000
 """Of a packet: the time that it takes is the unit (RED's s) of time without packets."""
 
@@ -39,6 +37,10 @@ class AverageProgram(AqmProgram):
     """Drops with a probability that grows with the average queue from 0 at `min_th` to `max_p` at `max_th`."""
 
     Settings = AverageSettings
+    SLOPE = 2**24
+    "Unit of the slope of a probability."
+    LARGEST = 2**32 - 1
+    "Of a parameter; as a probability, 1."
 
     def check_port(self, port: PortState, settings: Any) -> Iterable[str]:
         """Check the order of the thresholds."""
@@ -47,14 +49,14 @@ class AverageProgram(AqmProgram):
 
     def arguments(self, port: PortState, settings: Any) -> Mapping[str, int]:
         """As `PortProgram`; the slope of the probability, and the decay of the average while nothing waits."""
-        slope = round(settings.max_p / (settings.max_th - settings.min_th) * SLOPE)
+        slope = round(settings.max_p / (settings.max_th - settings.min_th) * self.SLOPE)
         decay = decay_of(port.rate_bps, settings.weight)
-        return {**super().arguments(port, settings), "slope": min(slope, UINT32_MAX), "decay": decay}
+        return {**super().arguments(port, settings), "slope": min(slope, self.LARGEST), "decay": decay}
 
     def settings_from(self, arguments: Mapping[str, int]) -> Any:
         """The inverse of `arguments`."""
         found = super().settings_from(arguments)
-        max_p = round(arguments["slope"] * (found.max_th - found.min_th) / SLOPE, 5)
+        max_p = round(arguments["slope"] * (found.max_th - found.min_th) / self.SLOPE, 5)
         return found.model_copy(update={"max_p": max_p})
 
 
@@ -71,4 +73,4 @@ def decay_of(rate_bps: float, weight: int) -> int:
     if not rate_bps:
         return 0
     service_us = 8e6 * TYPICAL_BYTES / rate_bps
-    return min(round(2**32 * math.log2(math.e) / (2**weight * service_us)), UINT32_MAX)
+    return min(round(2**32 * math.log2(math.e) / (2**weight * service_us)), AverageProgram.LARGEST)

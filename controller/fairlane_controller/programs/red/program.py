@@ -8,10 +8,6 @@ from typing import Annotated, Any
 
 from fairlane import AVERAGE_PACKETS, AqmProgram, AverageProgram, AverageSettings, Column, Param, PortState
 
-PROBABILITY = 2**32 - 1
-SLOPE = 2**24
-SLOPE_MAX = 2**32 - 1
-
 
 class Red(AverageProgram):
     """RED (RFC 2309, RFC 3168): drops or marks with a probability that grows with the average queue."""
@@ -37,11 +33,11 @@ class Red(AverageProgram):
         top, gentle = settings.max_p, settings.gentle
         return {
             **super().arguments(port, settings),
-            "max_p": round(top * PROBABILITY) if gentle else PROBABILITY,
-            "gentle_slope": round((1 - top) / settings.max_th * SLOPE) if gentle else SLOPE_MAX,
+            "max_p": round(top * self.LARGEST) if gentle else self.LARGEST,
+            "gentle_slope": round((1 - top) / settings.max_th * self.SLOPE) if gentle else self.LARGEST,
         }
 
     def settings_from(self, arguments: Mapping[str, int]) -> Any:
         """The inverse of `arguments`."""
         found = super().settings_from(arguments)
-        return found.model_copy(update={"gentle": arguments["gentle_slope"] != SLOPE_MAX})
+        return found.model_copy(update={"gentle": arguments["gentle_slope"] != self.LARGEST})

@@ -341,26 +341,42 @@ impl<T> Link<T> {
     /// Offers a frame of so many bytes that meets nothing but the delay (`is_plain`). False: `next_event` is as before.
     #[inline]
     pub fn pass(&mut self, now: Nanos, len_bytes: usize, item: T) -> bool {
-        let now = now.max(self.last_arrival);
-        self.last_arrival = now;
         let line_moves = self.on_line.is_some() || !self.queue.is_empty();
-        if line_moves {
-            self.advance_line(now);
-        }
-        self.stats.offered_packets += 1;
-        self.stats.offered_bytes += len_bytes as u64;
+        let now = self.offer(now, len_bytes);
         self.streams.skip_frame();
         let is_next = line_moves || self.in_order.is_empty();
-        self.last_due = self.last_due.max(now + self.options.delay_ns);
-        self.in_order.push_back(Flight {
-            at: self.last_due,
-            sequence: self.flight_sequence,
-            len_bytes: len_bytes as u32,
-            flips: 0,
-            item,
-        });
-        self.flight_sequence += 1;
+        let due = self.last_due.max(now + self.options.delay_ns);
+        self.fly(due, len_bytes as u32, 0, item);
         is_next
+    }
+
+    /// A frame comes: counts it and brings the line up to its instant, which is not before that of the last one.
+    #[inline]
+    fn offer(&mut self, now: Nanos, len_bytes: usize) -> Nanos {
+        let now = now.max(self.last_arrival);
+        self.last_arrival = now;
+        self.advance(now);
+        self.stats.offered_packets += 1;
+        self.stats.offered_bytes += len_bytes as u64;
+        now
+    }
+
+    /// A frame is on the medium until it is due.
+    #[inline]
+    fn fly(&mut self, due: Nanos, len_bytes: u32, flips: u32, item: T) {
+        self.last_due = self.last_due.max(due);
+        let flight = Flight {
+            at: due,
+            sequence: self.flight_sequence,
+            len_bytes,
+            flips,
+            item,
+        };
+        self.flight_sequence += 1;
+        match self.in_order.back() {
+            Some(last) if last.at > due => self.overtaking.push(flight),
+            _ => self.in_order.push_back(flight),
+        }
     }
 
     /// Whether the frame that is offered next comes twice; its copy is to be offered right behind it.
@@ -388,11 +404,7 @@ impl<T> Link<T> {
     ) -> Result<(), Refused<T>> {
         self.streams.settle();
         let len_bytes = frame.as_ref().len();
-        let now = now.max(self.last_arrival);
-        self.last_arrival = now;
-        self.advance(now);
-        self.stats.offered_packets += 1;
-        self.stats.offered_bytes += len_bytes as u64;
+        let now = self.offer(now, len_bytes);
         // All draws come first, for every frame: its fate must not depend on the queue's state.
         let bad = self.bursts.step(now, &mut self.streams);
         self.stats.bad_state_packets += u64::from(bad);
@@ -517,19 +529,7 @@ impl<T> Link<T> {
         if !self.options.reorder {
             due = due.max(self.last_due);
         }
-        self.last_due = self.last_due.max(due);
-        let flight = Flight {
-            at: due,
-            sequence: self.flight_sequence,
-            len_bytes: entry.len_bytes,
-            flips: entry.flips,
-            item: entry.item,
-        };
-        self.flight_sequence += 1;
-        match self.in_order.back() {
-            Some(last) if last.at > due => self.overtaking.push(flight),
-            _ => self.in_order.push_back(flight),
-        }
+        self.fly(due, entry.len_bytes, entry.flips, entry.item);
     }
 
     /// The next frame to leave the medium: flights compare as a heap wants it, the earliest is the greatest.

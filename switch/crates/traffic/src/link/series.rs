@@ -270,7 +270,7 @@ impl Series {
             "values" => {
                 let numbers = numbers(form.values, 1)?;
                 let each = period;
-                period *= numbers.len() as u64;
+                period = period.saturating_mul(numbers.len() as u64);
                 steps(&numbers, Some(each), period, value)?
             }
             _ => {
