@@ -65,7 +65,8 @@ async def agent_through(
             log.close()
 
 
-def test_a_restarted_switch_has_everything_back_and_nothing_stale(switch: LiveSwitch) -> None:
+@pytest.mark.parametrize("own_program", [False, True])
+def test_a_restarted_switch_has_everything_back_and_nothing_stale(switch: LiveSwitch, own_program: bool) -> None:
     with switch.loop():
         switch.fairlane("threshold", "set", "8", "-w", "1.5")
         switch.fairlane("threshold", "set", "5", "-c", "2")
@@ -74,7 +75,7 @@ def test_a_restarted_switch_has_everything_back_and_nothing_stale(switch: LiveSw
         }
         switch.kill()
         wait_until("the loop to notice", lambda: switch.loop_status()["error"])
-        switch.start()
+        switch.start(own_program=own_program)
         wait_until("the switch to be served", lambda: switch.loop_status()["connected"])
         assert {table: switch.json("p4", "table_dump", table) for table in before} == before
         assert switch.json("flows") == []

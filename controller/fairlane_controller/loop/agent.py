@@ -113,6 +113,8 @@ class SwitchAgent:
         self._may_lead.set()
         self._half_restored = False
         "The connection was lost while a restarted switch got its program and entries back."
+        self._cookie: int | None = None
+        "Of the program in the last session: a switch that loads a program by itself has one without a cookie after a restart."
         self._failures = 0
         self._served = False
         self.control = topology.control_type(self, topology)
@@ -181,8 +183,11 @@ class SwitchAgent:
             self._election_id = client.election_id
             if not client.is_primary:
                 await self._wait_for_promotion(client)
-            if not client.has_pipeline or self._half_restored:
+            cookie = await client.cookie()
+            if not client.has_pipeline or self._half_restored or (cookie is None and self._cookie is not None):
                 await self._restore(client)
+                cookie = await client.cookie()
+            self._cookie = cookie
             await self.control.take_over(client)
             self.client, self.last_error, self._served = client, None, True
             self.ready.set()
@@ -247,12 +252,13 @@ class SwitchAgent:
     # ---- a switch that has restarted -----------------------------------------------------------------------------
 
     async def _restore(self, client: SwitchClient) -> None:
-        """Give a switch without a program what the run state and our memory say; again in the next session when this one ends
+        """Give a switch that has restarted what the run state and our memory say; again in the next session when this one ends
         before. Leaves `client` open."""
         if self.state is None or self.dry_run:
             why = "a dry run loads none" if self.dry_run else "run `fairlane config init`"
             raise ErrorCode.NO_PIPELINE(f"{self.endpoint} has no program yet: {why}")
         self._half_restored = True
+        was = "has its own program" if client.has_pipeline else "had no program"
         self._refused.clear()
         await client.close()
         entries, routes = list(self.control.entries_after_restart()), len(self.state.routes)
@@ -272,7 +278,7 @@ class SwitchAgent:
             "restored",
             routes=routes,
             entries=len(entries),
-            why=f"the switch had no program, so it has restarted: it got program, {counted(routes, 'route')} and "
+            why=f"the switch {was}, so it has restarted: it got program, {counted(routes, 'route')} and "
             f"{counted(len(entries), 'entry')} of the program again",
         )
         await client.__aenter__()
