@@ -170,10 +170,11 @@ def resolve_point(
     except FairlaneError as error:
         return None, [*problems, Problem("program", error.message)]
     given = {key: value for key, value in body.control.items() if key not in names}
-    try:  # `[control.NAME]` holds where program NAME runs
-        control = part.control_model.model_validate({**given, **body.control.get(part.name, {})})
+    own = body.control.get(part.name, {})  # `[control.NAME]` holds where program NAME runs
+    try:
+        control = part.control_model.model_validate({**given, **own} if is_table(own) else own)
     except ValidationError as error:
-        found = pydantic_problems(error, part.control_model, ("control",))
+        found = pydantic_problems(error, part.control_model, ("control",) if is_table(own) else ("control", part.name))
         return None, [*problems, *(_unset(problem, point, definition) for problem in found)]
     if topology is None or problems:
         return None, problems

@@ -162,7 +162,14 @@ def twice_problems(points: Sequence[Point]) -> Iterator[Problem]:
 
 
 def _factors(given: Any) -> Any:
-    return given if is_table(given) else dict.fromkeys(given if is_array(given) else [given], 1)
+    if is_table(given):
+        return given
+    keys = given if is_array(given) else [given]
+    if not all(isinstance(key, str) for key in keys):
+        raise ValueError(
+            f"got {given!r}; allowed: a key such as flows.NAME.variant, a list of keys, or a table of keys with factors"
+        )
+    return dict.fromkeys(keys, 1)
 
 
 Setting = Annotated[dict[str, float | int], BeforeValidator(_factors)]
