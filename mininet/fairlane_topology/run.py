@@ -31,9 +31,6 @@ from fairlane_topology.signals import Ended, defer_signals, ended_by_signals
 from fairlane_topology.topology import TopologyError, check_settings, load
 from fairlane_topology.variants import apply_variants
 
-INSTANCES = 770
-"""The largest: a switch's P4Runtime port is 50050 + 20 · instance + its number."""
-
 
 def options() -> argparse.Namespace:
     """Parse the command line."""
@@ -65,8 +62,6 @@ def options() -> argparse.Namespace:
     add("--folder", type=Path, help="where commands of hosts and of the CLI run (default: the current folder)")
     add("--script", type=Path, help="read Mininet CLI commands from a file instead of the terminal")
     chosen = parser.parse_args()
-    if not 0 <= chosen.instance <= INSTANCES:
-        parser.error(f"--instance {chosen.instance}: must be 0 to {INSTANCES}")
     if chosen.folder is not None and not chosen.folder.is_dir():
         parser.error(f"--folder {chosen.folder}: there is no such folder")
     return chosen

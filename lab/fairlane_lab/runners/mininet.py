@@ -24,6 +24,7 @@ from fairlane_switch.control import ControlError
 from fairlane_switch.process import Service
 from fairlane_topology import control as fl_control
 from fairlane_topology.network import NetworkOptions
+from fairlane_topology.ports import INSTANCE_MAX
 
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.scenario import Scenario
@@ -33,7 +34,6 @@ from fairlane_lab.testbed.collect import VoidError, collect
 from fairlane_lab.testbed.grouping import Group, claimed_instances, groups_of, next_batch, split
 from fairlane_lab.testbed.port_watch import PortWatch, WatchLoop
 
-INSTANCE_MAX = 99
 REPEATS_OF_A_VOID_RUN = 2
 """How often one run is made again because this machine stood still."""
 GIVEN_UP_AFTER = 3
