@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from fairlane_lab.cli import app
+from fairlane_lab.cli.options import make_selection
 from fairlane_lab.cli.running import RUNNERS
 from fairlane_lab.definition.extend import experiment_names
 from rich.console import Console
@@ -135,6 +136,11 @@ def test_run_as_json_is_one_document(small: str, tmp_path: Path) -> None:
     assert document["complete"] is True
 
 
+def test_a_value_with_a_comma_is_chosen_in_double_quotes() -> None:
+    chosen = make_selection("sim", 1, None, ['case="near, 1 MB",far , "far, 9 KB"', "n=1..2,5"], quick=False)
+    assert chosen.values == {"case": ("near, 1 MB", "far", "far, 9 KB"), "n": (1, 2, 5)}
+
+
 def test_check_fails_when_an_expectation_is_not_met(small: str, tmp_path: Path) -> None:
     fair = ("run", small, "--no-plots", "--jobs", "1", "--results", str(tmp_path), "--set", "threshold=1", "--check")
     assert lab(*fair).exit_code == 0
@@ -222,6 +228,8 @@ def test_a_report_has_the_newest_runs_and_a_table_any(small: str, tmp_path: Path
         (["run", "qthresh-table1", "--target", "bmv2"], "bmv2 needs --runtime mininet"),
         (["run", "qthresh-table2", "--set", "treshold=4"], "there is no parameter 'treshold'. Did you mean 'threshold'?"),
         (["run", "qthresh-table2", "--set", "threshold"], "must be PARAM=VALUE, PARAM=VALUE,VALUE or PARAM=FIRST..LAST"),
+        (["run", "qthresh-table2", "--set", 'case="2M, 2ms'], "a value with a comma in double quotes"),
+        (["run", "fasttcp-clock", "--set", 'case="near, 1 GB"'], "case: there is no value 'near, 1 GB'. Did you mean 'near, 1 MB'?"),
         (["run", "qthresh-table2", "--set", "threshold=9..x"], "must be two whole numbers"),
         (["run", "qthresh-table2", "--set", "threshold=4", "--set", "threshold=5"], "threshold is set twice"),
         (["run", "qthresh-table2", "--set", "threshold=0"], "got 0; allowed: packets from 1 to 65535, 'model' or 'auto'"),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import fnmatch
 import json
 import os
@@ -124,9 +125,12 @@ def make_selection(
     found: dict[str, tuple[Scalar, ...]] = {}
     for text in values or ():
         name, _, listed = (part.strip() for part in text.partition("="))
-        words = [word.strip() for word in listed.split(",")]
-        if not name or not all(words):
-            fail(f"--set {text!r}: must be PARAM=VALUE, PARAM=VALUE,VALUE or PARAM=FIRST..LAST")
+        try:
+            words = [word.strip() for row in csv.reader([listed], skipinitialspace=True, strict=True) for word in row]
+        except csv.Error:
+            words = []
+        if not (name and words and all(words)):
+            fail(f"--set {text!r}: must be PARAM=VALUE, PARAM=VALUE,VALUE or PARAM=FIRST..LAST, a value with a comma in double quotes")  # fmt: skip
         if name in found:
             fail(f"--set {text!r}: {name} is set twice; give its values with commas")
         found[name] = tuple(value for word in words for value in _values(word, text))
