@@ -17,7 +17,6 @@ from fairlane_controller.program.names import program_names
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.units import counted
-from fairlane_hosts.errors import HostsError
 from fairlane_hosts.loader import Lease
 from fairlane_switch.process import Service
 
@@ -149,7 +148,7 @@ def main() -> int:
                 chosen.script = chosen.script and chosen.script.resolve()
                 os.chdir(chosen.folder)
             run(chosen)
-    except (TopologyError, FairlaneError, RuntimeError, HostsError, OSError, subprocess.TimeoutExpired) as error:
+    except (TopologyError, FairlaneError, RuntimeError, OSError, subprocess.TimeoutExpired) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

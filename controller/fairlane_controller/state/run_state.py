@@ -156,10 +156,12 @@ class LinkState(_Model):
 
 
 class HostState(_Model):
-    """A host, for people."""
+    """A host."""
 
     name: str = ""
     ip: str = ""
+    pid: int = 0
+    "Of its shell, whose network namespace is the host's; 0: unknown."
 
 
 class RunState(_Model):

@@ -150,4 +150,4 @@ def _words(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         return (error.reason or "no PEM of the right kind in it").replace("_", " ").lower()
     number = error.errno if isinstance(error, OSError) else None
-    return os.strerror(number).lower() if number and number > 0 else str(error)
+    return os.strerror(number).lower() if number and number > 0 else getattr(error, "strerror", None) or str(error)

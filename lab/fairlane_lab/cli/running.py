@@ -123,7 +123,8 @@ def run(
     values: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", help="PARAM=VALUE[,VALUE…] or PARAM=1..20: other values of a sweep, or only these cases. A value with a comma in double quotes: 'case=\"near, 1 MB\",far'."
+            "--set",
+            help="PARAM=VALUE[,VALUE…] or PARAM=1..20: other values of a sweep, or only these cases. A value with a comma in double quotes: 'case=\"near, 1 MB\",far'.",
         ),
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes of this machine; default: its cores.", min=1)] = None,
