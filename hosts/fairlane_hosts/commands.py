@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -167,10 +166,11 @@ def use(
     chosen, hosts = find_variant(variant), running_hosts(state)
     if host not in hosts:
         raise HostsError("unknown-host", f"no host is called {host!r}; there are {', '.join(hosts) or 'none'}")
-    with contextlib.nullcontext() if chosen.builtin else loader.acquire() as lease:
-        tcp = use_on_hosts({host: chosen}, hosts, find_folder(state).name, lease)[host]
-        if lease is not None:
+    found, lease = use_on_hosts({host: chosen}, hosts, find_folder(state).name)
+    if lease is not None:
+        with lease:
             lease.hold_process(hosts[host])  # until the host's shell ends; what is attached, too
+    tcp = found[host]
     if as_json:
         print_json({"host": host, "wanted": variant, "variant": tcp.variant, **asdict(tcp)})
     else:

@@ -18,10 +18,10 @@ from statistics import median
 import pytest
 from fairlane_hosts import apply, bpf, build, loader
 from fairlane_hosts.errors import HostsError
-from fairlane_hosts.traffic import Record, goodput, read_records, read_summary
 from fairlane_hosts.variants import MODERN_SYSCTLS, VARIANTS, find_variant
 from hosts_bed import Bed, bed, finish, run, wait_until
 from steady import void_when_stalled
+from traffic_records import Record, goodput, read_records, read_summary
 
 pytestmark = [
     pytest.mark.kernel,

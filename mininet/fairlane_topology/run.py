@@ -17,7 +17,9 @@ from fairlane_controller.program.names import program_names
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.units import counted
+from fairlane_hosts.host import use_on_hosts
 from fairlane_hosts.loader import Lease
+from fairlane_hosts.variants import find_variant
 from fairlane_switch.process import Service
 
 from fairlane_topology import runtime_json
@@ -28,7 +30,6 @@ from fairlane_topology.links import TOPOLOGIES
 from fairlane_topology.network import Network, NetworkOptions
 from fairlane_topology.signals import Ended, defer_signals, ended_by_signals
 from fairlane_topology.topology import TopologyError, check_settings, load
-from fairlane_topology.variants import apply_variants
 
 
 def options() -> argparse.Namespace:
@@ -63,6 +64,8 @@ def options() -> argparse.Namespace:
     chosen = parser.parse_args()
     if chosen.folder is not None and not chosen.folder.is_dir():
         parser.error(f"--folder {chosen.folder}: there is no such folder")
+    if chosen.script is not None and not chosen.script.is_file():
+        parser.error(f"--script {chosen.script}: there is no such file")
     return chosen
 
 
@@ -95,7 +98,9 @@ def run(chosen: argparse.Namespace) -> None:
         stack.callback(network.stop)
         network.start()
         with defer_signals():
-            after.callback(_close, apply_variants(network))
+            variants = {name: find_variant(host.variant) for name, host in topology.hosts.items() if host.variant}
+            pids = {name: host.pid for name, host in network.hosts.items()}
+            after.callback(_close, use_on_hosts(variants, pids, network.options.name)[1])
         ours = [name for name in network.switches if name not in runtimes and not chosen.no_controller]
 
         loop: Service | None = None

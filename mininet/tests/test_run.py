@@ -252,6 +252,7 @@ def test_a_bad_topology_starts_nothing(content: str, message: str, tmp_path: Pat
         (("--instance", "-1"), "error: instance -1 is out of range: it must be between 0 and 134"),
         (("--instance", "135"), "error: instance 135 is out of range: it must be between 0 and 134"),
         (("--folder", "/nowhere"), "--folder /nowhere: there is no such folder"),
+        (("--script", "/nowhere"), "--script /nowhere: there is no such file"),
     ],
 )
 def test_a_bad_option_starts_nothing(option: tuple[str, str], message: str) -> None:

@@ -67,13 +67,13 @@ class GnmiPorts(PortsClient):
         """Prepare the connection, which the first call makes; a second call does nothing. Raises what `Endpoint.check` raises."""
         if self._channel is not None:
             return
-        tls, options = self.endpoint.tls, [("grpc.max_receive_message_length", MESSAGE_BYTES_MAX)]
+        credentials, options = self.endpoint.credentials, [("grpc.max_receive_message_length", MESSAGE_BYTES_MAX)]
         await self.endpoint.check(TIMEOUT_S, TIMEOUT_S)
-        if tls is None:
+        if credentials is None:
             self._channel = grpc.aio.insecure_channel(self.endpoint.grpc, options=options)
         else:
-            credentials = tls.credentials().to_client_credentials()
-            self._channel = grpc.aio.secure_channel(self.endpoint.grpc, credentials, options=options)
+            client = credentials.to_client_credentials()
+            self._channel = grpc.aio.secure_channel(self.endpoint.grpc, client, options=options)
         await self._client.open(channel=self._channel)
 
     async def close(self) -> None:
