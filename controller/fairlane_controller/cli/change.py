@@ -12,7 +12,7 @@ from finsy import P4Schema
 
 from fairlane_controller.cli.output import print_json, print_table, say
 from fairlane_controller.cli.targets import Targets
-from fairlane_controller.config.compare import CONFIG, Comparison
+from fairlane_controller.config.compare import CONFIG, Comparison, values_text
 from fairlane_controller.documents import is_table
 from fairlane_controller.errors import FairlaneError, short
 from fairlane_controller.gnmi.ports import PortChange
@@ -79,8 +79,9 @@ def _document_note(key: str, old: Any, new: Any) -> str:
             *(one["source"] if one else "nothing" for one in (old, new))
         )
     was, becomes = (one if is_table(one) else {} for one in (old, new))
-    texts = [", ".join(f"{name}={'-' if value is None else short(str(value))}" for name in {**was, **becomes} if (value := one.get(name)) != other.get(name)) for one, other in ((was, becomes), (becomes, was))]  # fmt: skip
-    return f"{key}: {texts[0] or '-'} becomes {texts[1] or '-'}"
+    names = [name for name in {**was, **becomes} if was.get(name) != becomes.get(name)]
+    texts = (short(values_text({name: one.get(name) for name in names})) for one in (was, becomes))
+    return f"{key}: {' becomes '.join(texts)}"
 
 
 def _schema(run: RunState, switch: str) -> P4Schema | None:
