@@ -177,7 +177,7 @@ def load(name: str, folder: Path = EXPERIMENTS) -> Definition:
 def _load_known(name: str, folder: Path) -> Definition:
     path = folder / f"{name}.toml"
     if not is_file(path):
-        raise ExperimentError("fairlane lab", [Problem("", unknown("experiment", name, experiment_names(folder)))])
+        raise ExperimentError("", [Problem("", unknown("experiment", name, experiment_names(folder)))])
     return make_definition(read_source(path), path.stem)
 
 
