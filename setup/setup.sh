@@ -163,7 +163,7 @@ tables() {
 }
 
 bpf() {
-    $VENV/bin/python -m fairlane_hosts.build || fail "the BPF build failed; the message above says why"
+    $VENV/bin/fairlane hosts build > /dev/null || fail "the BPF build failed; the message above says why"
 }
 
 # The kernel of `--runtime kernel`; nothing else needs it.

@@ -20,7 +20,7 @@ from fairlane_controller.cli.types import (
     PortRef,
     split_port,
 )
-from fairlane_controller.live.pictures import need_program, take_two
+from fairlane_controller.live.pictures import answering, take_two, unread
 
 __all__ = [
     "App",
@@ -34,15 +34,16 @@ __all__ = [
     "StateOption",
     "SwitchOption",
     "Targets",
+    "answering",
     "carry_out",
     "complete_port",
     "console",
     "need_changes",
-    "need_program",
     "options_of",
     "print_json",
     "print_table",
     "resolve",
     "split_port",
     "take_two",
+    "unread",
 ]

@@ -23,7 +23,6 @@ from fairlane_controller.state.run_state import read_run_state, write_topology
 from fairlane_controller.state.store import STATE_FILE
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_hosts.commands import running_hosts
-from fairlane_hosts.errors import HostsError
 from fuzz_tools import explore, readable, texts
 from hypothesis import strategies as st
 from state_tools import put_text
@@ -91,7 +90,7 @@ def read_all(folder: Path) -> None:
         with _refusals():
             state = gfr_store(folder).get()
             make_plan(state, state, run, "gfr")
-    with contextlib.suppress(HostsError):
+    with _refusals():
         running_hosts(str(folder))
     with _refusals():
         store = LoopStore(folder)

@@ -14,6 +14,7 @@ from fairlane_controller.config.read import read_file
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.quantities import DSCP_NAMES, parse_dscp
 from fairlane_controller.program.registry import load_program
+from fairlane_controller.programs.gfr.check import problems_of
 from fairlane_controller.programs.gfr.config import GfrState, VcMatch
 from fairlane_controller.programs.gfr.entries import classify_entries
 from fairlane_controller.state.run_state import RunState
@@ -125,6 +126,14 @@ def test_a_period_is_of_the_alpha_form_and_of_no_more_cells_than_are_counted() -
 )  # fmt: skip
 def test_what_the_topology_does_not_have(path: str, value: Any, message: str) -> None:
     assert message in refused(configs.changed(path, value), configs.run_state())
+
+
+def test_a_port_has_a_queue_for_4095_vcs_at_most_also_where_no_topology_runs() -> None:
+    config = configs.config()
+    vcs = tuple(config.vcs[0].model_copy(update={"name": f"v{number}", "mcr": 0.0}) for number in range(4096))
+    (problem,) = (one for one in problems_of(config.model_copy(update={"vcs": vcs})) if one.startswith("ports[0]"))
+    assert problem == "ports[0].queues: 'wrr' needs 4097 queues, and a port has at most 4096: must be 'fifo' there"
+    assert not any(one.startswith("ports") for one in problems_of(config.model_copy(update={"vcs": vcs[1:]})))
 
 
 @pytest.mark.parametrize(

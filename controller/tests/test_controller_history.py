@@ -349,10 +349,17 @@ def test_a_dry_undo_speaks_to_people(switch: LiveSwitch) -> None:
     file = switch.folder / "f.toml"
     file.write_text('[[policies]]\nswitch = "s1"\nport = 3\nthreshold = 9\n', encoding="utf-8")
     text = said("config", "apply", str(file))
-    assert text.endswith("config becomes null")
+    assert text.endswith(f"what was applied last: {file} becomes nothing")
     assert "modify │ policy │ egress_port=3 traffic_class=0 │ set_qthresh(qthresh=6 packets, weight=1)" in text
-    text = switch.fairlane("undo", "--dry-run", "--json")
-    assert [one["op"] for one in json.loads(text)["requests"]] == ["table_write", "put"]
+    plan = switch.json("undo", "--dry-run")
+    assert (plan["dry_run"], plan["change"]) == (True, 3)
+    assert plan["command"].startswith(f"config apply {file}")
+    assert [(one["switch"], one["update"], one["table"]) for one in plan["updates"]] == [("s1", "modify", "policy")]
+    assert plan["notes"][-1]["note"] == f"what was applied last: {file} becomes nothing"
+    switch.fairlane("undo")
+    switch.fairlane("threshold", "set", "5", "--weight", "2")
+    text = said("threshold", "set", "7", "--k", "2")
+    assert "policy/s1/3/0: threshold=7, k=2.0 becomes threshold=5, k=1.95" in text
 
 
 @pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
@@ -421,7 +428,7 @@ def test_undo_through_a_running_loop(switch: LiveSwitch) -> None:
         switch.fairlane("undo")
         assert [p["qthresh_packets"] for p in switch.loop_status()["policies"]] == [9]
         said = " ".join(switch.fairlane("undo", "--dry-run").split())
-        assert "policy/s1/3/0 becomes null" in said
+        assert "policy/s1/3/0: threshold=9" in said
         switch.fairlane("undo")
         (policy,) = switch.loop_status()["policies"]
         assert policy["mode"] == "auto"

@@ -8,6 +8,7 @@ import contextlib
 import io
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 from fairlane_controller.cli.main import main
@@ -22,6 +23,7 @@ from fairlane_controller.switch.changeset import put_entries
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.shared import TABLE_ROUTE
 from live_switch import LiveSwitch, wait_until
+from live_topology import live_topology
 from state_tools import documents
 
 
@@ -251,3 +253,23 @@ async def test_another_program_is_named_and_readers_write_nothing(switch: LiveSw
         assert runs_program("qthresh", client.table_names())
         with pytest.raises(FairlaneError, match="opened for reading only"):
             await put_entries(client, [Policy(3, 0, Scheme.QTHRESH, 5).entry])
+
+
+@pytest.mark.parametrize(
+    "command", [("flows", "--interval", "0"), ("drops", "--interval", "0"), ("ports", "--interval", "0"), ("threshold", "show")]
+)  # fmt: skip
+def test_rows_of_the_switches_that_answer_are_shown_beside_one_that_does_not(
+    command: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with live_topology(tmp_path, "dumbbell.json", only=("s1",)) as topology:
+        topology.fairlane("config", "init", "--scheme", "qthresh", "--switch", "s1")
+        for words, shown in (command, ""), ((*command, "--json"), "["):
+            with pytest.raises(SystemExit) as ended:
+                main([*words, "--state", str(tmp_path)])
+            assert ended.value.code == 4
+            printed, errors = capsys.readouterr()
+            assert printed.startswith(shown)
+            assert printed
+            assert f"switch s2 at {topology.addresses['s2']} does not answer: connection refused" in errors
+        message = topology.fairlane(*command, "--switch", "s2", code=4)
+        assert message.startswith("fairlane: switch s2")

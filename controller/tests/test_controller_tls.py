@@ -20,7 +20,7 @@ import unused_ports
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fairlane_controller.switch.security import OBSERVER_ROLE, TlsFiles
+from fairlane_controller.switch.security import OBSERVER_ROLE, TlsFiles, context_of
 from finsy.proto import gnmi, p4r
 from live_switch import COMPILED, LiveSwitch, binary
 
@@ -214,7 +214,7 @@ def test_files_that_cannot_be_used_are_named(certs: Path, tmp_path: Path) -> Non
         (TlsFiles(mine / "ca.pem", mine / "controller.pem", mine / "observer.key"), "key values mismatch"),
     ):
         with pytest.raises(FairlaneError, match="TLS: ") as caught:
-            tls.context()
+            context_of(tls)
         assert said in caught.value.message
 
 

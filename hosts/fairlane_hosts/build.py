@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles the BPF objects into `hosts/build/`, only what changed: `python -m fairlane_hosts.build`."""
+"""Compiles the BPF objects into `hosts/build/`, only what changed: `fairlane hosts build`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -161,18 +160,3 @@ def build_all(force: bool = False, *, own_only: bool = False) -> list[str]:
     if made:
         write_json(directory / "manifest.json", tags)
     return made
-
-
-def main() -> int:
-    try:
-        made = build_all(force="--force" in sys.argv[1:])
-    except HostsError as error:
-        print(f"fairlane hosts build: {error}", file=sys.stderr)
-        return 2
-    if made:
-        print(f"hosts: compiled {made[0] if len(made) == 1 else f'{len(made)} BPF programs'}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

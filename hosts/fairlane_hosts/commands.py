@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Generator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,8 +12,7 @@ from fairlane_controller.cli.complete import complete_names, run_states
 from fairlane_controller.cli.conventions import App
 from fairlane_controller.cli.options import JsonOption, StateOption
 from fairlane_controller.cli.output import console, error_console, print_json, print_table, say
-from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.state.run_state import find_folder, read_topology
+from fairlane_controller.state.run_state import find_folder, read_run_state
 from rich.table import Table
 from rich.text import Text
 
@@ -30,25 +27,9 @@ app = App(name="hosts", help="TCP variants of the hosts: list, check, show, use.
 _complete_variant = complete_names(lambda _: {variant.name: variant.paper for variant in VARIANTS.values()})
 
 
-@contextlib.contextmanager
-def _reported() -> Generator[None]:
-    """Report a HostsError, and end with its exit code."""
-    try:
-        yield
-    except HostsError as error:
-        say(f"fairlane hosts: {error}", error=True)
-        codes = {code.value: code.exit_code for code in ErrorCode}
-        raise typer.Exit(codes.get(error.code, 2)) from error
-
-
 def running_hosts(state: str | None = None) -> dict[str, int]:
-    """Process id by host name of the running topology. Raises HostsError `no_topology`, or `bad_file` for a state without hosts."""
-    try:
-        return {str(host["name"]): int(host["pid"]) for host in read_topology(find_folder(state))["hosts"]}
-    except FairlaneError as error:
-        raise HostsError(error.code.value, error.message) from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise HostsError("bad_file", f"what is running is not a run's state: {error!r}") from error
+    """Process id by host name of the running topology. Raises NO_TOPOLOGY, BAD_FILE."""
+    return {host.name: host.pid for host in read_run_state(find_folder(state)).hosts}
 
 
 def _needs(variant: Variant) -> str:
@@ -100,7 +81,7 @@ def _check(wanted: list[Variant]) -> tuple[list[loader.Check], list[Result]]:
         try:
             results = check_variants(wanted, lambda variant: status.update(f"trying {variant.name}"))
         except HostsError as error:
-            return [*machine, loader.Check("loading", False, error.message, error.hint)], []
+            return [*machine, loader.Check("loading", False, error.what, error.hint)], []
     return [*machine, loader.Check("loading", True, f"{len(loader.programs())} congestion controls")], results
 
 
@@ -115,8 +96,7 @@ def check(
 
     Exit code 1 when something is missing or a variant does not do what defines it.
     """
-    with _reported():
-        wanted = [find_variant(name) for name in variants] if variants else list(VARIANTS.values())
+    wanted = [find_variant(name) for name in variants] if variants else list(VARIANTS.values())
     machine, results = _check(wanted)
     failed = [result.variant for result in results if result.status == "cannot"]
     if as_json:
@@ -138,16 +118,14 @@ def build_objects(
     force: Annotated[bool, typer.Option("--force", help="Compile also what is up to date.")] = False,
 ) -> None:
     """Compile the BPF programs."""
-    with _reported():
-        made = build.build_all(force)
+    made = build.build_all(force)
     say(f"built {', '.join(made)}" if made else "everything is up to date")
 
 
 @app.command("show")
 def show(state: StateOption = None, as_json: JsonOption = False) -> None:
     """What each host of the running topology uses, read from its kernel state."""
-    with _reported():
-        rows = {name: (pid, apply.read_host(apply.namespace_of(pid))) for name, pid in running_hosts(state).items()}
+    rows = {name: (pid, apply.read_host(apply.namespace_of(pid))) for name, pid in running_hosts(state).items()}
     loaded, running = loader.status(), find_folder(state).name
     hosts = list[dict[str, Any]]()
     for name, (pid, tcp) in rows.items():
@@ -185,14 +163,14 @@ def use(
 
     One that failed its check on this kernel (`fairlane hosts check`) is refused.
     """
-    with _reported():
-        chosen, hosts = find_variant(variant), running_hosts(state)
-        if host not in hosts:
-            raise HostsError("namespace", f"no host is called {host!r}; there are {', '.join(hosts)}")
-        with contextlib.nullcontext() if chosen.builtin else loader.acquire() as lease:
-            tcp = use_on_hosts({host: chosen}, hosts, find_folder(state).name, lease)[host]
-            if lease is not None:
-                lease.hold_process(hosts[host])  # until the host's shell ends; what is attached, too
+    chosen, hosts = find_variant(variant), running_hosts(state)
+    if host not in hosts:
+        raise HostsError("unknown-host", f"no host is called {host!r}; there are {', '.join(hosts) or 'none'}")
+    found, lease = use_on_hosts({host: chosen}, hosts, find_folder(state).name)
+    if lease is not None:
+        with lease:
+            lease.hold_process(hosts[host])  # until the host's shell ends; what is attached, too
+    tcp = found[host]
     if as_json:
         print_json({"host": host, "wanted": variant, "variant": tcp.variant, **asdict(tcp)})
     else:
@@ -204,6 +182,5 @@ def cleanup(
     force: Annotated[bool, typer.Option("--force", help="Also when something still uses them.")] = False,
 ) -> None:
     """Unregister what a killed run left in the kernel."""
-    with _reported():
-        removed = loader.cleanup(force)
+    removed = loader.cleanup(force)
     say(f"removed {', '.join(removed)}" if removed else "nothing was left")

@@ -190,31 +190,35 @@ def attach(host: Host, programs: Sequence[str], lease: loader.Lease) -> Attachme
 
 
 def use_on_hosts(
-    wanted: Mapping[str, Variant], pids: Mapping[str, int], topology: str, lease: loader.Lease | None
-) -> dict[str, apply.HostTcp]:
+    wanted: Mapping[str, Variant], pids: Mapping[str, int], topology: str
+) -> tuple[dict[str, apply.HostTcp], loader.Lease | None]:
     """Make variants the defaults of hosts of a topology, and attach what they need: at their hosts, and what their receivers need at every host, since each may be one.
 
     Args:
         wanted: the variants, by host.
         pids: a process of each host of the topology.
         topology: its name.
-        lease: holds what is attached; None: only variants that the kernel has by itself.
 
     Returns:
-        How TCP is set then, by host of `wanted`.
+        How TCP is set then, by host of `wanted`; and the lease that holds what was registered and attached, to be closed when the
+        topology has ended (None: the kernel has all variants by itself).
 
     Raises:
-        HostsError: what is attached goes when the lease is closed.
+        HostsError: nothing stays attached.
     """
     for variant in wanted.values():
         apply.require(variant)
     received = [program for variant in wanted.values() for program in variant.receiver_programs]
     found = dict[str, apply.HostTcp]()
-    for name, pid in pids.items():
-        namespace, own = apply.namespace_of(pid), wanted.get(name)
-        programs = [*(own.programs if own else ()), *received]
-        if programs and lease is not None:
-            attach(host_of(f"{topology}/{name}", namespace), programs, lease)
-        if own:
-            found[name] = apply.use_on_host(own, namespace)
-    return found
+    with contextlib.ExitStack() as stack:
+        needed = not all(variant.builtin for variant in wanted.values())
+        lease = stack.enter_context(loader.acquire()) if needed else None
+        for name, pid in pids.items():
+            namespace, own = apply.namespace_of(pid), wanted.get(name)
+            programs = [*(own.programs if own else ()), *received]
+            if programs and lease is not None:
+                attach(host_of(f"{topology}/{name}", namespace), programs, lease)
+            if own:
+                found[name] = apply.use_on_host(own, namespace)
+        stack.pop_all()
+    return found, lease

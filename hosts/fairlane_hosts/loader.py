@@ -106,7 +106,7 @@ def check_programs(
     try:
         checks.append(Check("cgroup v2", True, str(cgroups.mount_point(mounts))))
     except HostsError as error:
-        checks.append(Check("cgroup v2", False, error.message, error.hint))
+        checks.append(Check("cgroup v2", False, error.what, error.hint))
     return checks
 
 
@@ -227,9 +227,9 @@ def acquire(wanted: list[Program] | None = None, refused: dict[str, str] | None 
             try:
                 _register(program)
             except HostsError as error:
-                if refused is None or error.code != "refused":
+                if refused is None or error.kind != "refused":
                     raise
-                refused[program.name] = error.message
+                refused[program.name] = error.what
             else:
                 lease.tags[program.name] = program.tag
         opened.users.append(lease.add_user())

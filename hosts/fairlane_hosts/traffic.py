@@ -1,23 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane-traffic`: the binary of switch/crates/generator, for which a variant of the table becomes its kernel name; and its JSON lines, read back."""
+"""`fairlane-traffic`: the binary of switch/crates/generator, for which a variant of the table becomes its kernel name."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 from fairlane_switch.process import BinaryNotFoundError, become_binary
 
 from . import apply
 from .errors import HostsError
 from .variants import VARIANTS
-
-Record = dict[str, Any]
 
 
 def main() -> None:
@@ -51,52 +45,6 @@ def _kernel_name(name: str, *, check: bool) -> str:
         hint = f"`fairlane hosts use HOST {name}` (or --no-sysctl-check)"
         raise HostsError("sysctl", f"this host is not set for variant {name}: {listed}", hint)
     return variant.congestion_control
-
-
-def read_records(path: Path) -> Iterator[Record]:
-    """The records of a file. Raises HostsError `option` naming the line that is not JSON."""
-    with path.open() as file:
-        for number, line in enumerate(file, 1):
-            try:
-                yield json.loads(line)
-            except json.JSONDecodeError as error:
-                raise HostsError("option", f"{path}, line {number}: not a JSON record: {error.msg}") from error
-
-
-def read_summary(path: Path) -> Record:
-    """The summary of a file. Raises HostsError `option` when the run has not written one."""
-    for record in read_records(path):
-        if "summary" in record:
-            return record["summary"]
-    raise HostsError("option", f"{path} has no summary: the run that wrote it did not end")
-
-
-def goodput(records: Iterable[Record], from_ns: int, to_ns: int) -> dict[str, float]:
-    """Goodput of each connection of a sink in a window that is common to all.
-
-    Args:
-        records: Of the sink's file.
-        from_ns: CLOCK_MONOTONIC.
-        to_ns: CLOCK_MONOTONIC, above `from_ns`.
-
-    Returns:
-        bit/s by the sender's address and port.
-    """
-    series = dict[str, list[tuple[int, int]]]()
-    for record in records:
-        if "peer" in record:
-            series.setdefault(record["peer"], []).append((record["t_ns"], record["bytes"]))
-    return {
-        peer: (_bytes_at(points, to_ns) - _bytes_at(points, from_ns)) * 8e9 / (to_ns - from_ns)
-        for peer, points in series.items()
-    }
-
-
-def _bytes_at(points: list[tuple[int, int]], t_ns: int) -> float:
-    """Linear between two samples, flat outside of them."""
-    index = bisect_right(points, t_ns, key=lambda point: point[0])
-    (t0, b0), (t1, b1) = points[max(0, index - 1)], points[min(index, len(points) - 1)]
-    return b0 + (b1 - b0) * (t_ns - t0) / (t1 - t0) if t1 > t0 else float(b0)
 
 
 if __name__ == "__main__":

@@ -459,4 +459,4 @@ for _folder in filter(None, os.environ.get(OWN_SENDERS, "").split(os.pathsep)):
     try:
         add_sender(_folder)
     except HostsError as _error:
-        _broken.append(f"{OWN_SENDERS}: {_error.message}")
+        _broken.append(f"{OWN_SENDERS}: {_error.what}")

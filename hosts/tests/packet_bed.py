@@ -27,12 +27,12 @@ from types import TracebackType
 from fairlane_hosts import apply, build, loader
 from fairlane_hosts.check.bed import RECEIVER_ADDRESS, SENDER_ADDRESS, Network
 from fairlane_hosts.host import Attachment, Host, attach, host_of
-from fairlane_hosts.traffic import read_records, read_summary
 from fairlane_hosts.variants import find_variant
 from hosts_bed import HOSTS_ROOT, finish, wait_until
 from packet_bed_forwarder import Path, ScriptedForwarder
 from packet_bed_script import Script, Span, Which
 from packet_bed_trace import DATA, Options, Segment, Trace
+from traffic_records import read_records, read_summary
 
 __all__ = ["RECEIVER_ADDRESS", "SENDER_ADDRESS", "Options", "PacketBed", "Script", "Segment", "Span", "Trace", "Which"]
 

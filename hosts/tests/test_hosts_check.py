@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fairlane_controller.cli.main import make_app
+from fairlane_controller.errors import FairlaneError
 from fairlane_controller.state.run_state import write_topology
 from fairlane_hosts import apply, build, loader, registry
 from fairlane_hosts.check import probes, results
 from fairlane_hosts.check.bed import CheckBed
 from fairlane_hosts.check.results import Result
-from fairlane_hosts.commands import app
 from fairlane_hosts.errors import HostsError
 from fairlane_hosts.variants import VARIANTS, Variant, find_variant
 from hosts_bed import HOSTS_ROOT, wait_until
@@ -30,9 +31,10 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces an
 
 
 def call(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == code, result.output
-    return result.output
+    result = CliRunner().invoke(make_app(), ["hosts", *arguments])
+    error = result.exception if isinstance(result.exception, FairlaneError) else None
+    assert (error.exit_code if error else result.exit_code) == code, result.output
+    return result.output + (error.message if error else "")
 
 
 @pytest.fixture
@@ -73,7 +75,7 @@ def test_a_variant_that_failed_is_refused_with_the_remedy(kept: Path) -> None:
     results.write([Result("erto", "cannot", "the timer sent the head again")])
     with pytest.raises(HostsError) as caught:
         apply.use_on_host(find_variant("erto"))
-    assert caught.value.code == "check"
+    assert caught.value.kind == "check"
     assert "variant erto failed its check on this kernel: the timer sent the head again" in str(caught.value)
     assert "`fairlane hosts check erto` tries again" in str(caught.value)
 
@@ -88,10 +90,10 @@ def test_use_refuses_what_failed(kept: Path, tmp_path: Path, monkeypatch: pytest
         wait_until(lambda: Path(f"/proc/{shell.pid}/ns/net").stat().st_ino != ours, 10, "a namespace of its own")
         folder = tmp_path / "state" / "0"
         folder.mkdir(parents=True)
-        write_topology(folder, {"hosts": [{"name": "h1", "pid": shell.pid}]})
+        write_topology(folder, {"name": "0", "hosts": [{"name": "h1", "pid": shell.pid}]})
         build.build_all()
         results.write([Result("westwood", "cannot", "it does not load")])
-        refused = call("use", "h1", "westwood", code=2)
+        refused = call("use", "h1", "westwood", code=5)
         assert "variant westwood failed its check on this kernel: it does not load" in refused
         assert "h1 uses vegas" in call("use", "h1", "vegas")
     finally:
@@ -157,7 +159,7 @@ def test_a_kill_of_the_check_leaves_nothing() -> None:
 
 
 def test_an_unknown_variant_is_answered_with_those_that_there_are() -> None:
-    assert "no TCP variant is called 'ertoo'; there are tahoe, reno" in call("check", "ertoo", code=2)
+    assert "no TCP variant is called 'ertoo'; there are tahoe, reno" in call("check", "ertoo", code=3)
 
 
 @needs_root

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fairlane_controller.cli.main import make_app
+from fairlane_controller.errors import FairlaneError
 from fairlane_controller.state.run_state import write_topology
 from fairlane_hosts import apply, build, commands, loader
-from fairlane_hosts.commands import app
 from fairlane_hosts.variants import VARIANTS, find_variant
 from hosts_bed import HOSTS_ROOT, bed, run
 from rich.console import Console
@@ -27,9 +28,10 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces an
 
 
 def call(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == code, result.output
-    return result.output
+    result = CliRunner().invoke(make_app(), ["hosts", *arguments])
+    error = result.exception if isinstance(result.exception, FairlaneError) else None
+    assert (error.exit_code if error else result.exit_code) == code, result.output
+    return result.output + (error.message if error else "")
 
 
 def write_state(root: Path, name: str, hosts: dict[str, int]) -> None:
@@ -105,13 +107,13 @@ def test_with_several_it_asks_which(state: Path) -> None:
 def test_a_broken_state_is_named(state: Path) -> None:
     write_state(state, "0", {})
     write_topology(state / "0", {"hosts": [{"pid": "x"}]})
-    assert "is not a run's state" in call("show", code=3)
+    assert "hosts[0].pid: 'x': must be a valid integer" in call("show", code=3)
 
 
 def test_unknown_names_are_answered_with_those_that_there_are(state: Path) -> None:
     write_state(state, "0", {"h1": os.getpid(), "h2": os.getpid()})
-    assert "no host is called 'h9'; there are h1, h2" in call("use", "h9", "vegas", code=2)
-    assert "no TCP variant is called 'tahoo'" in call("use", "h1", "tahoo", code=2)
+    assert "no host is called 'h9'; there are h1, h2" in call("use", "h9", "vegas", code=3)
+    assert "no TCP variant is called 'tahoo'" in call("use", "h1", "tahoo", code=3)
 
 
 @needs_root
@@ -164,8 +166,8 @@ def test_a_kernel_without_btf_or_bpf_gets_one_clear_message(host: tuple[str, int
     """In a mount namespace where the kernel seems to be without: `use` changes nothing and says what is missing, in two lines."""
     name, pid = host
     before = apply.read_host(apply.namespace_of(pid))
-    program = "from fairlane_hosts.commands import app; app()"
-    script = f"mount -t tmpfs none {hidden} && exec {sys.executable} -c '{program}' use h1 vegas"
+    program = "from fairlane_controller.cli.main import main; main()"
+    script = f"mount -t tmpfs none {hidden} && exec {sys.executable} -c '{program}' hosts use h1 vegas"
     done = subprocess.run(
         ["unshare", "--mount", "--propagation", "private", "sh", "-c", script],
         capture_output=True,
@@ -174,9 +176,9 @@ def test_a_kernel_without_btf_or_bpf_gets_one_clear_message(host: tuple[str, int
         check=False,
         env={**os.environ, "PYTHONPATH": str(HOSTS_ROOT)},
     )
-    assert done.returncode == 2
+    assert done.returncode == 5
     first, hint = done.stderr.strip().splitlines()
-    assert first == f"fairlane hosts: cannot load the TCP variants: {message}"
+    assert first == f"fairlane: cannot load the TCP variants: {message}"
     assert hint.startswith("  a kernel built with CONFIG_")
     assert "Traceback" not in done.stderr + done.stdout
     assert apply.read_host(apply.namespace_of(pid)) == before

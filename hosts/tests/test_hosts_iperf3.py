@@ -11,9 +11,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from fairlane_hosts.traffic import goodput, read_records, read_summary
 from hosts_bed import Bed, bed, finish, run, wait_until
 from steady import void_when_stalled
+from traffic_records import goodput, read_records, read_summary
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timed]
 

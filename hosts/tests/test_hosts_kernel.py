@@ -18,10 +18,10 @@ from statistics import median
 import pytest
 from fairlane_hosts import apply, bpf, build, loader
 from fairlane_hosts.errors import HostsError
-from fairlane_hosts.traffic import Record, goodput, read_records, read_summary
 from fairlane_hosts.variants import MODERN_SYSCTLS, VARIANTS, find_variant
 from hosts_bed import Bed, bed, finish, run, wait_until
 from steady import void_when_stalled
+from traffic_records import Record, goodput, read_records, read_summary
 
 pytestmark = [
     pytest.mark.kernel,
@@ -161,7 +161,7 @@ def test_a_refused_setting_is_rolled_back(lease: loader.Lease) -> None:
             HostsError, match=r"cannot set net\.ipv4\.tcp_reordering to 100000: Invalid argument"
         ) as caught:
             apply.use_on_host(broken, namespace)
-        assert caught.value.code == "sysctl"
+        assert caught.value.kind == "sysctl"
         assert apply.read_host(namespace) == before
 
 
@@ -175,7 +175,7 @@ def test_a_socket_that_uses_something_else_is_noticed() -> None:
         apply.use_on_socket(connection, "reno")
         with pytest.raises(HostsError, match="a socket uses 'reno', not 'fl_vegas'") as caught:
             apply.check_socket(connection, "fl_vegas")
-    assert caught.value.code == "wrong-congestion-control"
+    assert caught.value.kind == "wrong-congestion-control"
 
 
 # --- how they behave ------------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def test_a_kernel_without_btf_is_refused(tmp_path: Path) -> None:
     checks = [item for item in loader.check(btf=tmp_path / "vmlinux") if "BTF" in item.what]
     with pytest.raises(HostsError, match=r"no .*vmlinux\n  .*CONFIG_DEBUG_INFO_BTF=y") as caught:
         loader.require(checks)
-    assert caught.value.code == "kernel-unsupported"
+    assert caught.value.kind == "kernel-unsupported"
 
 
 def test_what_is_not_built_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def test_what_is_not_built_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ) as caught:
         loader.require([item for item in loader.check() if item.what == "compiled programs"])
     assert "fl_reno.bpf" not in str(caught.value)
-    assert caught.value.code == "not-built"
+    assert caught.value.kind == "not-built"
     with pytest.raises(HostsError, match="is not built"):
         loader.programs()
 
@@ -157,7 +157,7 @@ def test_another_build_is_refused_and_the_first_stays(private: list[loader.Progr
     with loader.acquire(private):
         with pytest.raises(HostsError, match=r"in use from another build .* is first, this build is second") as caught:
             loader.acquire(other)
-        assert caught.value.code == "other-build"
+        assert caught.value.kind == "other-build"
         assert program.name in loader.available()
     with loader.acquire(other) as lease:
         assert lease.tags == {program.name: "second"}
@@ -172,7 +172,7 @@ def test_a_name_of_somebody_else_is_said(private: list[loader.Program], monkeypa
             match=r"the name is registered already\n  another program, or a run with another \$FAIRLANE_CC_STATE",
         ) as caught:
             loader.acquire(private)
-        assert caught.value.code == "name-taken"
+        assert caught.value.kind == "name-taken"
 
 
 @pytest.fixture(params=[False, True], ids=["links", "classic"])
@@ -305,7 +305,7 @@ def test_an_object_that_the_kernel_refuses_registers_nothing(private: list[loade
     before = loader.available()
     with pytest.raises(HostsError, match=r"hs_broken: cannot open the BPF object: .*\(libbpf: ") as caught:
         loader.acquire([program, loader.Program("hs_broken", broken, "x")])
-    assert caught.value.code == "refused"
+    assert caught.value.kind == "refused"
     assert loader.available() == before
     other = loader.Program("hs_other", program.path, "x")
     with pytest.raises(HostsError, match="the BPF object holds no map hs_other"):
@@ -331,4 +331,4 @@ def test_a_lock_that_does_not_come_is_said(private: list[loader.Program], monkey
         pytest.raises(HostsError, match=r"another process keeps .*cc\.lock locked") as caught,
     ):
         loader.acquire(private)
-    assert caught.value.code == "lease"
+    assert caught.value.kind == "lease"

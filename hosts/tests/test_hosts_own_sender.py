@@ -105,7 +105,7 @@ def test_faults(folder: Path, file: str, old: str, new: str, message: str) -> No
     change(folder / file, old, new)
     with pytest.raises(HostsError) as raised:
         add_sender(folder)
-    assert raised.value.code == "bad-sender"
+    assert raised.value.kind == "bad-sender"
     assert message in raised.value.message
     assert "gentle" not in VARIANTS
     assert os.environ[OWN_SENDERS] == ""

@@ -101,7 +101,7 @@ def test_variants_name_programs_that_there_are() -> None:
             assert find_program(program).kernel <= variant.kernel
     with pytest.raises(HostsError, match="no host program is called 'enna'; there are ena, ") as caught:
         find_program("enna")
-    assert caught.value.code == "unknown-program"
+    assert caught.value.kind == "unknown-program"
     assert all(len(program.counters) <= 16 for program in PROGRAMS.values())
 
 
@@ -110,7 +110,7 @@ def test_a_machine_without_cgroup_v2_is_refused(tmp_path: Path) -> None:
     mounts.write_text("cgroup /sys/fs/cgroup/cpu cgroup rw 0 0\n")
     with pytest.raises(HostsError, match="need cgroup v2, and none is mounted\n  mkdir") as caught:
         cgroups.mount_point(mounts)
-    assert caught.value.code == "kernel-unsupported"
+    assert caught.value.kind == "kernel-unsupported"
     (found,) = [item for item in loader.check_programs(mounts=mounts) if item.what == "cgroup v2"]
     assert not found.ok
     mounts.write_text("a /mnt/far cgroup2 rw 0 0\nb /sys/fs/cgroup/unified cgroup2 rw 0 0\n")

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlane_hosts.traffic import read_records, read_summary
 from hosts_bed import finish
 from steady import void_when_stalled
 from test_hosts_traffic import start_sink, tool
+from traffic_records import read_records, read_summary
 
 pytestmark = pytest.mark.timed
 

@@ -31,7 +31,7 @@ def test_every_field_is_read_from_its_offset(length: int) -> None:
 def test_a_kernel_that_lacks_a_needed_field_is_refused(length: int) -> None:
     with pytest.raises(HostsError, match=f"has {length} bytes, not 232; want 5.15") as caught:
         tcpinfo.parse(bytes(length))
-    assert caught.value.code == "kernel-unsupported"
+    assert caught.value.kind == "kernel-unsupported"
 
 
 @contextlib.contextmanager

@@ -13,9 +13,8 @@ import time
 from pathlib import Path
 
 import pytest
-from fairlane_hosts.errors import HostsError
-from fairlane_hosts.traffic import Record, goodput, read_records, read_summary
 from hosts_bed import HOSTS_ROOT, finish, wait_until
+from traffic_records import Record, goodput, read_records, read_summary
 
 pytestmark = pytest.mark.timed
 
@@ -190,13 +189,3 @@ def test_a_port_in_use_is_said(tmp_path: Path) -> None:
     finish(sink, 5)
     assert process.returncode == 2
     assert "Address already in use" in error
-
-
-def test_a_broken_file_names_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "broken"
-    path.write_text(json.dumps({"t_ns": 1}) + "\n{oops\n")
-    with pytest.raises(HostsError, match="broken, line 2: not a JSON record"):
-        list(read_records(path))
-    path.write_text(json.dumps({"t_ns": 1}) + "\n")
-    with pytest.raises(HostsError, match="has no summary"):
-        read_summary(path)

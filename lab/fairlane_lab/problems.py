@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairlane_controller.errors import short
+from fairlane_controller.errors import ErrorCode, FairlaneError, short
 from fairlane_controller.problems import keys_at
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -29,17 +29,20 @@ class Problem:
         return f"{self.path}: {self.message}" if self.path else self.message
 
 
-class RunFolderError(ValueError):
-    """A folder that cannot be reported on; the text names the folder, what is wrong and what is expected."""
+class RunFolderError(FairlaneError, ValueError):
+    """BAD_FILE: a folder that cannot be reported on; the text names the folder, what is wrong and what is expected."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(ErrorCode.BAD_FILE, text)
 
 
-class ExperimentError(ValueError):
-    """An experiment file that cannot be used, or a selection from it that makes no sense. Nothing has run."""
+class ExperimentError(FairlaneError, ValueError):
+    """BAD_FILE: an experiment file that cannot be used, or a selection from it that makes no sense. Nothing has run."""
 
     def __init__(self, origin: str, problems: Sequence[Problem]) -> None:
         self.origin = origin
         self.problems = tuple(dict.fromkeys(problems))
-        super().__init__("\n".join(self._lines()))
+        super().__init__(ErrorCode.BAD_FILE, "\n".join(self._lines()))
 
     def _lines(self) -> Iterable[str]:
         """A line a problem; what there is to choose from is listed once."""
@@ -49,7 +52,7 @@ class ExperimentError(ValueError):
             if names not in listed:
                 listed.add(names)
                 message += listing + names
-            yield f"{problem.file or self.origin}: {message}"
+            yield ": ".join(filter(None, (problem.file or self.origin, message)))
 
 
 LISTING = " There are: "

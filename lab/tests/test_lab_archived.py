@@ -10,15 +10,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fairlane_lab.cli import app
 from fairlane_lab.cli.running import RUNNERS
 from fairlane_lab.definition.loading import load
 from fairlane_lab.paths import RESULTS_DATA
 from fairlane_lab.problems import RunFolderError
 from fairlane_lab.report.archive import archive_run, find_archived
 from fairlane_lab.sweep.runners import SIM, local_executor
+from lab_command import lab
 from test_lab_definition import FILE
-from typer.testing import CliRunner
 
 IN_SIM = sorted(path.name.split(".")[0] for path in RESULTS_DATA.glob("*.sim.runs.parquet"))
 LARGEST_PACKETS = 1_000_000
@@ -26,7 +25,7 @@ LARGEST_PACKETS = 1_000_000
 
 
 def run(*arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["run", *arguments, "--jobs", "1"])
+    result = lab("run", *arguments, "--jobs", "1")
     return result.exit_code, " ".join(result.output.split())
 
 

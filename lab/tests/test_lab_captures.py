@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlane_lab.cli import app
 from fairlane_lab.definition.expansion import Selection
 from fairlane_lab.definition.loading import load
 from fairlane_lab.paths import REPOSITORY
@@ -27,11 +26,11 @@ from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.kernel import BUILT
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
 from fairlane_lab.sweep.runners import SIM, local_executor
+from lab_command import lab
 from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
 from scapy.utils import RawPcapNgReader
 from sim_scenarios import RATE_BPS, RENO, VEGAS, scenario
-from typer.testing import CliRunner
 
 pytest.importorskip("fairlane_switch.native", reason="the simulator is not built: make setup")
 kernel = pytest.param(
@@ -140,9 +139,9 @@ def test_a_run_folder_has_its_captures(tmp_path: Path) -> None:
 
 
 def test_a_link_that_is_not_there_is_told_before_anything_runs(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["run", "demo", "--capture", "s1-s9", "--results", str(tmp_path), "--quick"])
-    assert result.exit_code == 2
-    assert "error: --capture s1-s9: " in " ".join(result.output.split())
+    result = lab("run", "demo", "--capture", "s1-s9", "--results", str(tmp_path), "--quick")
+    assert result.exit_code == 3
+    assert "fairlane: --capture s1-s9: " in " ".join(result.output.split())
     assert "has no such link; it has: h1-s1, " in " ".join(result.output.split())
-    refused = CliRunner().invoke(app, ["run", "demo", "--capture", "s1-s2", "--archived"])
+    refused = lab("run", "demo", "--capture", "s1-s2", "--archived")
     assert refused.exit_code == 2

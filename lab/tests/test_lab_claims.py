@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlane_lab.cli import app
 from fairlane_lab.cli.tables import verdict_lines
 from fairlane_lab.definition import loading
 from fairlane_lab.definition.expansion import Selection, expand
@@ -32,8 +31,8 @@ from fairlane_lab.report.archive import archive_run
 from fairlane_lab.report.judged import Answer, Judged, claim_rows
 from fairlane_lab.report.publish import write_pages
 from fairlane_lab.results.verdicts import PointRuns, Verdict, judge
+from lab_command import lab
 from report_folders import make_folder
-from typer.testing import CliRunner
 
 CLAIM = """
 [[claims]]
@@ -208,7 +207,7 @@ def test_a_claim_over_two_experiments_needs_both() -> None:
 def test_the_table_and_its_json_come_from_a_run_folder(tmp_path: Path) -> None:
     text = (EXPERIMENTS / "gfr-table2.toml").read_text().replace("base/gfr", str(EXPERIMENTS / "base" / "gfr"))
     folder = make_folder(tmp_path / "run", text, repeats=7)
-    done = CliRunner().invoke(app, ["claims", str(folder), "--json"])
+    done = lab("claims", str(folder), "--json")
     assert done.exit_code == 0, done.output
     claims = {claim["id"]: claim for claim in json.loads(done.stdout)["claims"]}
     assert len(claims) == 46
@@ -216,7 +215,7 @@ def test_the_table_and_its_json_come_from_a_run_folder(tmp_path: Path) -> None:
     assert claims["G1"]["answers"]["sim"] == {**claims["G1"]["answers"]["sim"], "runs": 7, "of": 2}
     assert claims["G1"]["day"] == "2026-11-26"
     assert claims["G1"]["changed"][0]["from"] == "proposed ≥ 0.997"
-    shown = CliRunner().invoke(app, ["claims", str(folder)])
+    shown = lab("claims", str(folder))
     assert all(word in shown.stdout for word in ("G12", "FastTCP", "n = 7"))
 
 

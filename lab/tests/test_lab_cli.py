@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlane_lab.cli import app
+from fairlane_lab.cli.options import make_selection
 from fairlane_lab.cli.running import RUNNERS
 from fairlane_lab.definition.extend import experiment_names
+from lab_command import lab
 from rich.console import Console
 from test_lab_definition import FILE
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 
 @pytest.fixture(autouse=True)
@@ -32,10 +33,6 @@ def small(tmp_path: Path) -> str:
     path = tmp_path / "small.toml"
     path.write_text(FILE)
     return str(path)
-
-
-def lab(*arguments: str) -> Result:
-    return CliRunner().invoke(app, arguments)
 
 
 def words(result: Result) -> str:
@@ -74,7 +71,7 @@ def test_an_experiment_with_mistakes_does_not_hide_the_others(tmp_path: Path, mo
     monkeypatch.setattr("fairlane_lab.cli.showing.EXPERIMENTS", tmp_path)
     monkeypatch.setattr("fairlane_lab.cli.showing.experiment_names", lambda: list(texts))
     result = lab("list")
-    assert result.exit_code == 2
+    assert result.exit_code == 3
     assert re.search(r"small +Small.* sim", words(result))
     assert "untidy: has mistakes: `fairlane lab show untidy` says which" in words(result)
     assert "torn.toml: not TOML" in words(result)
@@ -123,8 +120,8 @@ def test_what_root_makes_is_of_whom_the_folder_is(small: str, tmp_path: Path) ->
 
 def test_where_no_run_folder_can_be_made_is_one_sentence(small: str) -> None:
     result = lab("run", small, "--no-plots", "--jobs", "1", "--results", small)
-    assert result.exit_code == 2
-    assert words(result).startswith(f"error: {small}/small")
+    assert result.exit_code == 3
+    assert words(result).startswith(f"fairlane: {small}/small")
     assert words(result).endswith(": Not a directory")
 
 
@@ -133,6 +130,11 @@ def test_run_as_json_is_one_document(small: str, tmp_path: Path) -> None:
     document = json.loads(result.stdout)
     assert [point["point"] for point in document["points"]] == ["slow/threshold=4", "slow/threshold=5"]
     assert document["complete"] is True
+
+
+def test_a_value_with_a_comma_is_chosen_in_double_quotes() -> None:
+    chosen = make_selection("sim", 1, None, ['case="near, 1 MB",far , "far, 9 KB"', "n=1..2,5"], quick=False)
+    assert chosen.values == {"case": ("near, 1 MB", "far", "far, 9 KB"), "n": (1, 2, 5)}
 
 
 def test_check_fails_when_an_expectation_is_not_met(small: str, tmp_path: Path) -> None:
@@ -187,7 +189,7 @@ def test_a_run_in_a_folder_goes_on_and_refuses_what_changed(small: str, tmp_path
     assert again.exit_code == 0
     assert "runs that were there already: 4" in words(again)
     other = lab(*command, "--seed", "2")
-    assert other.exit_code == 2
+    assert other.exit_code == 3
     assert "seed was 1, is 2; name another folder" in words(other)
     assert (tmp_path / "set" / "runs.parquet").exists()
 
@@ -208,36 +210,38 @@ def test_a_report_has_the_newest_runs_and_a_table_any(small: str, tmp_path: Path
     assert missing.exit_code == 2
     assert "is no run folder; allowed: one experiment, or run folders" in words(missing)
     nothing = lab("report", "--results", str(tmp_path / "empty"))
-    assert nothing.exit_code == 2
+    assert nothing.exit_code == 3
     assert "no run folder of an experiment; run one first: fairlane lab run NAME" in words(nothing)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("code", "arguments", "message"),
     [
-        (["run", "qthresh-tabel1"], "there is no experiment 'qthresh-tabel1'. Did you mean 'qthresh-table1'?"),
-        (["run", "atm-*"], "no experiment is called like 'atm-*'"),
-        (["run", "qthresh-table1", "--runtime", "ns3"], "'ns3' is not one of 'sim', 'kernel', 'mininet'"),
-        (["run", "qthresh-table1", "--target", "tofino"], "'tofino' is not one of 'embedded', 'bmv2'"),
-        (["run", "qthresh-table1", "--target", "bmv2"], "bmv2 needs --runtime mininet"),
-        (["run", "qthresh-table2", "--set", "treshold=4"], "there is no parameter 'treshold'. Did you mean 'threshold'?"),
-        (["run", "qthresh-table2", "--set", "threshold"], "must be PARAM=VALUE, PARAM=VALUE,VALUE or PARAM=FIRST..LAST"),
-        (["run", "qthresh-table2", "--set", "threshold=9..x"], "must be two whole numbers"),
-        (["run", "qthresh-table2", "--set", "threshold=4", "--set", "threshold=5"], "threshold is set twice"),
-        (["run", "qthresh-table2", "--set", "threshold=0"], "got 0; allowed: packets from 1 to 65535, 'model' or 'auto'"),
-        (["run", "qthresh-table2", "--dask", "here"], "--dask 'here': must be the address of a dask scheduler"),
-        (["plot", "/nonexistent"], "/nonexistent: not a run folder: there is no summary.json in it"),
-        (["run", "qthresh-table1", "demo", "--folder", "x"], "--folder is the folder of one experiment's runs"),
-        (["run", "qthresh-table2", "--dask", "tcp://x:1", "--jobs", "2"], "the scheduler has processes of its own"),
-        (["run", "qthresh-table2", "--dask", "tcp://x:1", "--threads", "2"], "--threads: of runs in the simulator on this machine"),
-        (["run", "qthresh-table2", "--runtime", "kernel", "--threads", "2"], "--threads: of runs in the simulator on this machine"),
-        (["show", "nothing"], "there is no experiment 'nothing'"),
-        (["show", "/nonexistent/folder"], "not a run folder: there is no summary.json in it"),
+        (3, ["run", "qthresh-tabel1"], "there is no experiment 'qthresh-tabel1'. Did you mean 'qthresh-table1'?"),
+        (3, ["run", "atm-*"], "no experiment is called like 'atm-*'"),
+        (2, ["run", "qthresh-table1", "--runtime", "ns3"], "'ns3' is not one of 'sim', 'kernel', 'mininet'"),
+        (2, ["run", "qthresh-table1", "--target", "tofino"], "'tofino' is not one of 'embedded', 'bmv2'"),
+        (2, ["run", "qthresh-table1", "--target", "bmv2"], "bmv2 needs --runtime mininet"),
+        (2, ["run", "qthresh-table2", "--set", "treshold=4"], "there is no parameter 'treshold'. Did you mean 'threshold'?"),
+        (2, ["run", "qthresh-table2", "--set", "threshold"], "must be PARAM=VALUE, PARAM=VALUE,VALUE or PARAM=FIRST..LAST"),
+        (2, ["run", "qthresh-table2", "--set", 'case="2M, 2ms'], "a value with a comma in double quotes"),
+        (2, ["run", "fasttcp-clock", "--set", 'case="near, 1 GB"'], "case: there is no value 'near, 1 GB'. Did you mean 'near, 1 MB'?"),
+        (2, ["run", "qthresh-table2", "--set", "threshold=9..x"], "must be two whole numbers"),
+        (2, ["run", "qthresh-table2", "--set", "threshold=4", "--set", "threshold=5"], "threshold is set twice"),
+        (2, ["run", "qthresh-table2", "--set", "threshold=0"], "got 0; allowed: packets from 1 to 65535, 'model' or 'auto'"),
+        (2, ["run", "qthresh-table2", "--dask", "here"], "--dask 'here': must be the address of a dask scheduler"),
+        (3, ["plot", "/nonexistent"], "/nonexistent: not a run folder: there is no summary.json in it"),
+        (2, ["run", "qthresh-table1", "demo", "--folder", "x"], "--folder is the folder of one experiment's runs"),
+        (2, ["run", "qthresh-table2", "--dask", "tcp://x:1", "--jobs", "2"], "the scheduler has processes of its own"),
+        (2, ["run", "qthresh-table2", "--dask", "tcp://x:1", "--threads", "2"], "--threads: of runs in the simulator on this machine"),
+        (2, ["run", "qthresh-table2", "--runtime", "kernel", "--threads", "2"], "--threads: of runs in the simulator on this machine"),
+        (3, ["show", "nothing"], "there is no experiment 'nothing'"),
+        (3, ["show", "/nonexistent/folder"], "not a run folder: there is no summary.json in it"),
     ],
 )  # fmt: skip
-def test_bad_arguments_say_what_is_allowed(arguments: list[str], message: str) -> None:
+def test_bad_arguments_say_what_is_allowed(code: int, arguments: list[str], message: str) -> None:
     result = lab(*arguments)
-    assert result.exit_code == 2
+    assert result.exit_code == code
     assert message in words(result)
 
 
@@ -257,7 +261,7 @@ def test_a_broken_file_is_refused_with_its_name_the_key_and_what_is_allowed(
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new, 1))
     result = lab("run", small, "--results", str(tmp_path / "r"))
-    assert result.exit_code == 2
+    assert result.exit_code == 3
     assert "small.toml" in words(result)
     for message in messages:
         assert message in words(result)
@@ -311,5 +315,5 @@ def test_a_summary_that_is_none_is_told_with_its_place(tmp_path: Path, text: str
     ):
         result = lab(*command)
         assert isinstance(result.exception, SystemExit), (command, result.exception)
-        assert result.exit_code == 2, command
+        assert result.exit_code == 3, command
     assert message in words(lab("show", str(folder)))

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fairlane_lab.cli import app
 from fairlane_lab.cli.running import RUNNERS
 from fairlane_lab.definition.expansion import Selection
 from fairlane_lab.results import tables
@@ -18,9 +17,9 @@ from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.run_result import RunError
 from fairlane_lab.sweep.campaign import Campaign, CampaignResult, run_campaign
 from fairlane_lab.sweep.runners import local_executor
+from lab_command import lab
 from test_lab_definition import FILE
 from test_lab_sweep import THREE, definition
-from typer.testing import CliRunner
 
 RUN = "lab_fake_runners:run"
 
@@ -98,15 +97,15 @@ def test_a_full_disk_is_one_sentence(
     command = ["run", str(tmp_path / "small.toml"), "--no-plots", "--jobs", "1", option, str(tmp_path / "r")]
     with monkeypatch.context() as patch:
         patch.setattr(tables, "write", full)
-        result = CliRunner().invoke(app, command)
+        result = lab(*command)
     assert isinstance(result.exception, SystemExit), result.exception
     assert result.exit_code == 1
     said = " ".join(result.output.split())
-    assert said.startswith("error: ")
+    assert said.startswith("fairlane: ")
     assert "cannot be written: No space left on device" in said
     assert "goes on with the runs that are in it" in said
     if option == "--folder":
-        again = CliRunner().invoke(app, command)
+        again = lab(*command)
         assert again.exit_code == 0, again.output
         assert ("runs that were there already: 3" in again.output) == (written == 3)
 

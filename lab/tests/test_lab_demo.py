@@ -8,7 +8,6 @@ import json
 from pathlib import Path
 
 import pytest
-from fairlane_lab.cli import app
 from fairlane_lab.cli.running import RUNNERS
 from fairlane_lab.definition.expansion import Selection, expand
 from fairlane_lab.definition.loading import load
@@ -16,8 +15,9 @@ from fairlane_lab.recording import read_lines
 from fairlane_lab.report.run_folder import open_run, run_of
 from fairlane_lab.report.tables import result_table
 from fairlane_lab.results.folder import new_folder, publish
+from lab_command import lab
 from rich.console import Console
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 DEMO = ("run", "demo", "--runtime", "mininet")
 
@@ -29,7 +29,7 @@ def _root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def demo(tmp_path: Path, *options: str) -> tuple[Result, Path]:
-    done = CliRunner().invoke(app, [*DEMO, "--results", str(tmp_path), *options])
+    done = lab(*DEMO, "--results", str(tmp_path), *options)
     return done, tmp_path / "demo" / "latest"
 
 
@@ -102,7 +102,7 @@ def test_plots_are_made_and_made_again_from_the_folder(tmp_path: Path) -> None:
     for name in names:
         assert f"plot   {folder.resolve()}/plots/{name}.png" in done.output
         (folder / "plots" / f"{name}.png").unlink()
-    assert CliRunner().invoke(app, ["plot", str(folder)]).exit_code == 0
+    assert lab("plot", str(folder)).exit_code == 0
     assert all((folder / "plots" / f"{name}.png").read_bytes().startswith(b"\x89PNG") for name in names)
 
 
@@ -125,24 +125,24 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("code", "arguments", "message"),
     [
-        ([*DEMO, "--target", "tofino"], "'tofino' is not one of"),
-        ([*DEMO, "--set", "case=9G"], "There are: 512k-5ms, 1.5M-2ms, 2M-2ms, 5M-2ms"),
-        ([*DEMO, "--set", "threshold=70000"], "packets from 1 to 65535, 'model' or 'auto'"),
-        ([*DEMO, "--set", "variant_1=renno"], "there is no variant 'renno'. Did you mean 'reno'?"),
-        (["show", "/nonexistent"], "there is no summary.json in it"),
-        (["plot", "/nonexistent"], "there is no summary.json in it"),
+        (2, [*DEMO, "--target", "tofino"], "'tofino' is not one of"),
+        (2, [*DEMO, "--set", "case=9G"], "There are: 512k-5ms, 1.5M-2ms, 2M-2ms, 5M-2ms"),
+        (2, [*DEMO, "--set", "threshold=70000"], "packets from 1 to 65535, 'model' or 'auto'"),
+        (2, [*DEMO, "--set", "variant_1=renno"], "there is no variant 'renno'. Did you mean 'reno'?"),
+        (3, ["show", "/nonexistent"], "there is no summary.json in it"),
+        (3, ["plot", "/nonexistent"], "there is no summary.json in it"),
     ],
 )
-def test_bad_arguments_say_what_is_allowed(arguments: list[str], message: str) -> None:
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 2
+def test_bad_arguments_say_what_is_allowed(code: int, arguments: list[str], message: str) -> None:
+    result = lab(*arguments)
+    assert result.exit_code == code
     assert message in " ".join(result.output.split())
 
 
 def test_the_demo_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    result = CliRunner().invoke(app, DEMO)
+    result = lab(*DEMO)
     assert result.exit_code == 2
     assert "Mininet needs root" in result.output

@@ -7,12 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
-from fairlane_lab.cli import app
 from fairlane_lab.definition.expansion import expand
 from fairlane_lab.definition.loading import Definition, load
 from fairlane_lab.problems import ExperimentError
+from lab_command import lab
 from test_lab_definition import FILE
-from typer.testing import CliRunner
 
 OWN = 'name = "own"\nextends = "small"\n'
 
@@ -139,8 +138,8 @@ def test_numbers_of_a_base_may_be_of_points_that_others_have(folder: Path) -> No
 def test_show_tells_the_whole_definition_and_its_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     own(folder, f"{OWN}run.repeats = 3\n")
-    text = CliRunner().invoke(app, ["show", "own.toml"]).output
+    text = lab("show", "own.toml").output
     assert "(own.toml → small.toml)" in text
     assert "6 points, 18 runs of 20 s" in text
-    shown = json.loads(CliRunner().invoke(app, ["show", "own.toml", "--json"]).stdout)
+    shown = json.loads(lab("show", "own.toml", "--json").stdout)
     assert (shown["run"]["repeats"], shown["run"]["duration_s"]) == (3, 20)

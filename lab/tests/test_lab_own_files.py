@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from fairlane_lab.cli import app
 from fairlane_lab.definition.expansion import Selection, expand
 from fairlane_lab.definition.loading import load
 from fairlane_lab.paths import REPOSITORY
@@ -19,7 +18,7 @@ from fairlane_lab.report.archive import archive_run
 from fairlane_lab.runners.sim import run
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
 from fairlane_lab.sweep.runners import SIM, local_executor
-from typer.testing import CliRunner
+from lab_command import lab
 
 PROGRAM = '''
 from fairlane import Column, P4TableAction, P4TableEntry, P4TableMatch, Program, Settings
@@ -129,7 +128,7 @@ def test_the_example_runs_in_processes_of_its_own(tmp_path: Path) -> None:
     pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
     shutil.copytree(REPOSITORY / "docs" / "examples" / "droptail", tmp_path / "mine")
     command = ["run", str(tmp_path / "mine" / "experiment.toml"), "--quick", "--jobs", "2", "--no-plots", "--check"]
-    done = CliRunner().invoke(app, [*command, "--results", str(tmp_path / "results"), "--json"])
+    done = lab(*command, "--results", str(tmp_path / "results"), "--json")
     assert done.exit_code == 0, done.output
     summary = json.loads(done.stdout)
     refused = {point["params"]["limit"]: point["metrics"]["refused"] for point in summary["points"]}

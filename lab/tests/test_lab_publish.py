@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from fairlane_lab.cli import app
 from fairlane_lab.definition.loading import Definition, load, load_text
 from fairlane_lab.paths import RESULTS_PAGES
 from fairlane_lab.problems import ExperimentError
@@ -21,8 +20,8 @@ from fairlane_lab.report import archive, publish, run_folder
 from fairlane_lab.report.archive import archive_run, is_stale, numbers_problem, open_archived, open_measured
 from fairlane_lab.report.publish import find_differing_pages, make_pages, round_coordinates, write_pages
 from fairlane_lab.report.run_folder import open_run
+from lab_command import lab
 from report_folders import make_folder
-from typer.testing import CliRunner
 
 FILES = Path(__file__).parent / "report_experiments"
 
@@ -119,12 +118,12 @@ def test_what_is_cut_off_is_not_published(tmp_path: Path) -> None:
     text = (FILES / "qthresh-table1.toml").read_text()
     for about in ({"complete": False}, {"quick": True}):
         folder = make_folder(tmp_path / "-".join(about), text, repeats=1, about=about)
-        done = CliRunner().invoke(app, ["publish", str(folder), "--out", str(tmp_path / "pages")])
-        assert done.exit_code == 2
+        done = lab("publish", str(folder), "--out", str(tmp_path / "pages"))
+        assert done.exit_code == 3
         assert "only complete runs are published, and none of --quick" in " ".join(done.output.split())
         assert not (tmp_path / "pages").exists()
         archive_run(folder, tmp_path / "old" / "data")
-        done = CliRunner().invoke(app, ["publish", "--out", str(tmp_path / "old")])
+        done = lab("publish", "--out", str(tmp_path / "old"))
         assert "runs.parquet: only complete runs are published" in " ".join(done.output.split())
 
 
@@ -247,7 +246,7 @@ def test_check_says_which_page_differs(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     for archived in (RESULTS_PAGES / "data").glob("gfr-table2.*"):
         shutil.copy(archived, tmp_path / "data")
-    done = CliRunner().invoke(app, ["publish", "--out", str(tmp_path), "--dry-run"])
+    done = lab("publish", "--out", str(tmp_path), "--dry-run")
     assert done.exit_code != 0
     assert "run: fairlane lab publish" in " ".join(done.output.split())
 
@@ -270,12 +269,12 @@ def test_what_nobody_else_can_run_is_not_published(
 
     monkeypatch.setattr("fairlane_lab.results.folder._git", git)
     folder = make_folder(tmp_path / "run", text, repeats=1, about={"metadata": about})
-    done = CliRunner().invoke(app, ["publish", str(folder), "--out", str(tmp_path / "pages")])
+    done = lab("publish", str(folder), "--out", str(tmp_path / "pages"))
     assert done.exit_code != 0
     assert says in " ".join(done.output.split())
     assert not (tmp_path / "pages").exists()
     (tmp_path / "old").mkdir()
     path = archive_run(folder, tmp_path / "old" / "data")
-    done = CliRunner().invoke(app, ["publish", "--out", str(tmp_path / "old")])
+    done = lab("publish", "--out", str(tmp_path / "old"))
     assert done.exit_code != 0
     assert f"{path.name}: {says}" in " ".join(done.output.split())

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from fairlane_lab.cli import app, running
+from fairlane_lab.cli import running
 from fairlane_lab.definition.expansion import Selection
 from fairlane_lab.definition.loading import Definition, load_text
 from fairlane_lab.definition.schema import MininetOverrides
@@ -29,8 +29,8 @@ from fairlane_lab.runners.mininet import tree_s
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
 from fairlane_lab.sweep.runners import SIM, Outcome, local_executor, mininet_testbed, processor_s
 from fairlane_lab.sweep.workers import dask_cluster, process_pool
+from lab_command import lab
 from test_lab_definition import FILE
-from typer.testing import CliRunner
 
 RUN, FAILS, CRASHES, INTERRUPTED, SLOW, HANGS = (
     f"lab_fake_runners:{name}" for name in ("run", "fails", "crashes", "interrupted", "slow", "hangs")
@@ -319,7 +319,7 @@ def test_an_interrupt_counts_as_one_whatever_is_raised_in_its_place(
         return execute
 
     monkeypatch.setattr(running, "process_pool", cluster)
-    ended = CliRunner().invoke(app, ["run", "qthresh-fig9", "--quick", "--jobs", "2", "--folder", str(tmp_path / "r")])
+    ended = lab("run", "qthresh-fig9", "--quick", "--jobs", "2", "--folder", str(tmp_path / "r"))
     assert ended.exit_code == 130
     assert "interrupted: no run had finished" in ended.output
     assert "error" not in ended.output

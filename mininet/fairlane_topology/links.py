@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from fairlane_controller.documents import is_array, is_table
 from fairlane_controller.errors import FairlaneError, short
 from fairlane_controller.state.run_state import LinkEnd as LinkEnd
+from fairlane_controller.switch.shared import CPU_PORT as CPU_PORT
 from fairlane_controller.units import parse_rate, parse_time
 from fairlane_switch.link_control import Change
 from fairlane_switch.link_model import LinkOptions, LinkSettings
@@ -23,7 +24,6 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 TOPOLOGIES = Path(__file__).parents[1] / "topologies"
 """The folder of topology files."""
-CPU_PORT = 510
 _ENDPOINT = re.compile(r"^(h[0-9]{1,4}|s[0-9]{1,4}(?=-p))(?:-p([0-9]{1,3}))?$")
 
 

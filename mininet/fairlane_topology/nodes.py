@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from fairlane_controller.errors import out_of_range
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.security import TlsFiles
@@ -30,8 +31,6 @@ from fairlane_topology import ports, state
 from fairlane_topology.interfaces import in_namespace
 from fairlane_topology.topology import CPU_PORT, GATEWAY_MAC, HostSpec, PortSpec
 
-BASE_GRPC_PORT = 50050
-PORTS_PER_INSTANCE = 20
 READY_TIMEOUT_S = 20.0
 PROMPT = chr(127)
 """Of a node's shell: Mininet's sign that a command has ended."""
@@ -117,7 +116,7 @@ class NetworkOptions:
     """How to run a topology."""
 
     instance: int = 0
-    """Number of this instance; 0 to 99."""
+    """Number of this instance; 0 to `ports.INSTANCE_MAX`."""
     target: str = "embedded"
     """`embedded` or `bmv2`."""
     program: str = DEFAULT_PROGRAM
@@ -135,6 +134,11 @@ class NetworkOptions:
     `separate`: a process for each switch, as BMv2 has it always, and one for the links."""
     frame_bytes: int = 1514
     """Length of full frames, the check sequence left aside: BMv2 has queue rates in packets."""
+
+    def __post_init__(self) -> None:
+        """Raises OUT_OF_RANGE for an instance whose ports are not its own."""
+        if not 0 <= self.instance <= ports.INSTANCE_MAX:
+            raise out_of_range("instance", self.instance, 0, ports.INSTANCE_MAX)
 
     @property
     def name(self) -> str:
@@ -179,7 +183,7 @@ class P4Switch(Switch):
         super().__init__(name, **params)
         self.options, self.specs = run, specs
         number = int(name[1:])
-        self.grpc = f"127.0.0.1:{BASE_GRPC_PORT + PORTS_PER_INSTANCE * run.instance + number}"
+        self.grpc = f"127.0.0.1:{ports.BASE_GRPC_PORT + ports.PORTS_PER_INSTANCE * run.instance + number}"
         self.control = run.folder / f"{name}.sock"
         """Control socket of the embedded switch."""
         self.device_id = run.first_device_id + number - 1

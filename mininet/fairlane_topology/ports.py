@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The TCP port on which a switch serves P4Runtime: the habitual one, or one below the kernel's ephemeral range when a client holds it.
 
-50050 + i (p4lang/tutorials) lies in the range from which Linux takes the local ports of outgoing connections (32768 to 60999).
+50050 + i (p4lang/tutorials) lies in the range from which Linux takes the local ports of outgoing connections (EPHEMERAL_START to 60999).
 So a connection of any program, and for 60 s its TIME_WAIT, may hold it. That is not worth a failed start: the switch then
 listens FALLBACK_BELOW lower, where no outgoing connection is put, and the state file says so. A port on which somebody
 listens is another switch, most likely, and refused.
@@ -12,8 +12,15 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+BASE_GRPC_PORT = 50050
+"""Switch *i* of instance 0 is at this port plus *i*."""
+PORTS_PER_INSTANCE = 20
 FALLBACK_BELOW = 20_000
-"""50051 becomes 30051; all instances (0 to 99) stay below 32768."""
+"""50051 becomes 30051."""
+EPHEMERAL_START = 32_768
+"""Of Linux, unless somebody has set net.ipv4.ip_local_port_range."""
+INSTANCE_MAX = (EPHEMERAL_START + FALLBACK_BELOW - BASE_GRPC_PORT) // PORTS_PER_INSTANCE - 1
+"""The last instance whose lower ports are all below the ephemeral range."""
 _LISTENS = {"tcp": "0A", "udp": "07"}
 """State of a socket that waits for anybody, in /proc/net/<protocol>: TCP_LISTEN, and TCP_CLOSE of a UDP socket without a peer (tcp_states.h)."""
 

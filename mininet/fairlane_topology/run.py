@@ -17,8 +17,9 @@ from fairlane_controller.program.names import program_names
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.units import counted
-from fairlane_hosts.errors import HostsError
+from fairlane_hosts.host import use_on_hosts
 from fairlane_hosts.loader import Lease
+from fairlane_hosts.variants import find_variant
 from fairlane_switch.process import Service
 
 from fairlane_topology import runtime_json
@@ -29,10 +30,6 @@ from fairlane_topology.links import TOPOLOGIES
 from fairlane_topology.network import Network, NetworkOptions
 from fairlane_topology.signals import Ended, defer_signals, ended_by_signals
 from fairlane_topology.topology import TopologyError, check_settings, load
-from fairlane_topology.variants import apply_variants
-
-INSTANCES = 770
-"""The largest: a switch's P4Runtime port is 50050 + 20 · instance + its number."""
 
 
 def options() -> argparse.Namespace:
@@ -65,10 +62,10 @@ def options() -> argparse.Namespace:
     add("--folder", type=Path, help="where commands of hosts and of the CLI run (default: the current folder)")
     add("--script", type=Path, help="read Mininet CLI commands from a file instead of the terminal")
     chosen = parser.parse_args()
-    if not 0 <= chosen.instance <= INSTANCES:
-        parser.error(f"--instance {chosen.instance}: must be 0 to {INSTANCES}")
     if chosen.folder is not None and not chosen.folder.is_dir():
         parser.error(f"--folder {chosen.folder}: there is no such folder")
+    if chosen.script is not None and not chosen.script.is_file():
+        parser.error(f"--script {chosen.script}: there is no such file")
     return chosen
 
 
@@ -101,7 +98,9 @@ def run(chosen: argparse.Namespace) -> None:
         stack.callback(network.stop)
         network.start()
         with defer_signals():
-            after.callback(_close, apply_variants(network))
+            variants = {name: find_variant(host.variant) for name, host in topology.hosts.items() if host.variant}
+            pids = {name: host.pid for name, host in network.hosts.items()}
+            after.callback(_close, use_on_hosts(variants, pids, network.options.name)[1])
         ours = [name for name in network.switches if name not in runtimes and not chosen.no_controller]
 
         loop: Service | None = None
@@ -154,7 +153,7 @@ def main() -> int:
                 chosen.script = chosen.script and chosen.script.resolve()
                 os.chdir(chosen.folder)
             run(chosen)
-    except (TopologyError, FairlaneError, RuntimeError, HostsError, OSError, subprocess.TimeoutExpired) as error:
+    except (TopologyError, FairlaneError, RuntimeError, OSError, subprocess.TimeoutExpired) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -12,8 +12,8 @@ import os
 import select
 import sys
 
+from fairlane_controller.errors import FairlaneError
 from fairlane_hosts import loader
-from fairlane_hosts.errors import HostsError
 
 from fairlane_topology import state
 
@@ -41,7 +41,7 @@ def main() -> int:
         print(f"topology {name}: removed {len(removed)} processes and interfaces", *removed, sep="\n  ")
     try:  # what killed runs left in the kernel: names of congestion controls, cgroup folders; others' running ones stay
         removed = loader.cleanup() if os.geteuid() == 0 else []
-    except HostsError as error:
+    except FairlaneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     if removed:

@@ -20,6 +20,7 @@ from fairlane_controller.errors import short
 from fairlane_controller.gnmi.ports import LinkLayer, Scheduler
 from fairlane_controller.problems import allowed_keys
 from fairlane_controller.state.run_state import RouteState
+from fairlane_controller.switch.shared import QUEUES_MAX
 from fairlane_switch.link_control import WAYS, effects
 from fairlane_switch.link_presets import PRESETS
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -68,7 +69,7 @@ class PortSpec(Strict):
     link_layer: LinkLayer = "none"
     """What a frame takes on the line: its bytes, an Ethernet frame with all around it, 53 bytes for each of its cells."""
     scheduler: Scheduler = "strict"
-    queues: int = Field(default=8, ge=1, le=4096)
+    queues: int = Field(default=8, ge=1, le=QUEUES_MAX)
     queue_packets: int = Field(default=DEFAULT_QUEUE_PACKETS, ge=1, le=1_000_000)
     queue_cells: Cells | None = None
     """Cells that may wait in each queue; None: no limit."""

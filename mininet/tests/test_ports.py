@@ -69,9 +69,12 @@ def test_a_port_that_an_outgoing_connection_holds_gives_one_below_the_ephemeral_
                 fl_ports.choose(f"{LOOPBACK}:{port}")
 
 
-def test_every_fallback_lies_below_the_ephemeral_range() -> None:
-    highest = 50_050 + 20 * 99 + 20
-    assert highest - fl_ports.FALLBACK_BELOW < EPHEMERAL_MIN
+def test_the_last_port_of_the_last_instance_falls_below_the_ephemeral_range() -> None:
+    last = [
+        fl_ports.BASE_GRPC_PORT + fl_ports.PORTS_PER_INSTANCE * (number + 1)
+        for number in (fl_ports.INSTANCE_MAX, fl_ports.INSTANCE_MAX + 1)
+    ]
+    assert [port - fl_ports.FALLBACK_BELOW <= EPHEMERAL_MIN for port in last] == [True, False]
 
 
 def test_a_connection_to_itself_is_no_server() -> None:

@@ -249,8 +249,10 @@ def test_a_bad_topology_starts_nothing(content: str, message: str, tmp_path: Pat
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        (("--instance", "-1"), "--instance -1: must be 0 to 770"),
+        (("--instance", "-1"), "error: instance -1 is out of range: it must be between 0 and 134"),
+        (("--instance", "135"), "error: instance 135 is out of range: it must be between 0 and 134"),
         (("--folder", "/nowhere"), "--folder /nowhere: there is no such folder"),
+        (("--script", "/nowhere"), "--script /nowhere: there is no such file"),
     ],
 )
 def test_a_bad_option_starts_nothing(option: tuple[str, str], message: str) -> None:

@@ -36,7 +36,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "FAIRLANE_HOSTS_BUILD": str(tmp_path_factory.mktemp("build")),
         "FAIRLANE_CC_PREFIX": PREFIX,
     }
-    command = [sys.executable, "-m", "fairlane_hosts.build"]
+    command = [str(Path(sys.executable).with_name("fairlane")), "hosts", "build"]
     subprocess.run(command, check=True, timeout=120, env={**os.environ, **environment}, stdout=subprocess.DEVNULL)
     return environment
 

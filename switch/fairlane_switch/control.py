@@ -36,6 +36,10 @@ class ControlClient:
         self._connect()
 
     def _connect(self) -> None:
+        if self.path == Path():
+            raise ControlError(
+                ErrorCode.NO_TOPOLOGY, f"no {self.who} of this topology has a control socket: `make run` starts such"
+            )
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(self._timeout_s)
         try:

@@ -7,6 +7,7 @@ import io
 import json
 import re
 import shlex
+import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -396,6 +397,10 @@ def test_the_table_of_the_docs_is_that_of_the_code() -> None:
 def test_nobody_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
     assert "no topology is running" in call("list", code=3)
+    (tmp_path / "described").mkdir()
+    write_topology(tmp_path / "described", {"name": "described", "switches": [{"name": "s1", "grpc": "127.0.0.1:1"}]})
+    assert "no switch of this topology has a control socket" in call("list", code=3)
+    shutil.rmtree(tmp_path / "described")
     made = Topology(tmp_path)
     made.close()
     assert "no switch answers at" in call("list", code=4)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -13,7 +12,8 @@ from finsy import P4Schema
 
 from fairlane_controller.cli.output import print_json, print_table, say
 from fairlane_controller.cli.targets import Targets
-from fairlane_controller.config.compare import Comparison
+from fairlane_controller.config.compare import CONFIG, Comparison, values_text
+from fairlane_controller.documents import is_table
 from fairlane_controller.errors import FairlaneError, short
 from fairlane_controller.gnmi.ports import PortChange
 from fairlane_controller.history.sites import Sites
@@ -21,6 +21,7 @@ from fairlane_controller.history.steps import make
 from fairlane_controller.history.undo import changing
 from fairlane_controller.program.registry import find_program
 from fairlane_controller.state.run_state import RunState
+from fairlane_controller.state.store import Store
 from fairlane_controller.switch.changeset import ChangeSet
 from fairlane_controller.switch.setup import pipeline_of
 from fairlane_controller.switch.updates import Plain, update_row
@@ -53,6 +54,7 @@ def dry_results(found: Comparison) -> list[DryResult]:
 def journal_results(steps: Sequence[Plain], run: RunState) -> list[DryResult]:
     """What steps of the journal would write (`history/steps.py`); no switch is asked."""
     found: dict[str, DryResult] = {}
+    store = Store(run.folder)
     for one in steps:
         name = str(one.get("switch", run.name))
         if name not in found:
@@ -64,11 +66,22 @@ def journal_results(steps: Sequence[Plain], run: RunState) -> list[DryResult]:
             case "port_put":
                 result.notes.append(f"port {one['port']}: {PortChange.from_values(one['change']).describe()}")
             case "put":
-                documents: Plain = one["documents"]
-                result.notes += [f"{key} becomes {short(json.dumps(value))}" for key, value in documents.items()]
+                result.notes += [_document_note(key, store.get(key), new) for key, new in one["documents"].items()]
             case op:
                 result.notes.append(f"{op}: {one.get('loop')}")
     return list(found.values())
+
+
+def _document_note(key: str, old: Any, new: Any) -> str:
+    """What changes of a document of the state file."""
+    if key == CONFIG:
+        return "what was applied last: {} becomes {}".format(
+            *(one["source"] if one else "nothing" for one in (old, new))
+        )
+    was, becomes = (one if is_table(one) else {} for one in (old, new))
+    names = [name for name in {**was, **becomes} if was.get(name) != becomes.get(name)]
+    texts = (short(values_text({name: one.get(name) for name in names})) for one in (was, becomes))
+    return f"{key}: {' becomes '.join(texts)}"
 
 
 def _schema(run: RunState, switch: str) -> P4Schema | None:
@@ -84,11 +97,11 @@ def _units(schema: P4Schema | None) -> Mapping[str, str]:
     return program.units if program is not None else {}
 
 
-def print_dry(results: Sequence[DryResult], as_json: bool) -> None:
-    """Print what would be written."""
+def print_dry(results: Sequence[DryResult], as_json: bool, **more: Any) -> None:
+    """Print what would be written; `more` is for JSON."""
     if as_json:
         updates = [{"switch": one.switch, **update} for one in results for update in one.updates]
-        data: Plain = {"dry_run": True, "updates": updates}
+        data: Plain = {"dry_run": True, **more, "updates": updates}
         data["loads_program"] = [one.switch for one in results if one.loads]
         data["notes"] = [{"switch": one.switch, "note": note} for one in results for note in one.notes]
         print_json(data)

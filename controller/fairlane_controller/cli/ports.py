@@ -30,13 +30,13 @@ from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import PortRef
 from fairlane_controller.config.compare import PortPlan, plan_port
 from fairlane_controller.config.model import PortConfig
-from fairlane_controller.errors import bad_input
+from fairlane_controller.errors import FairlaneError, bad_input
 from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import PortChange, PortInfo, QueueInfo, find_port
 from fairlane_controller.history import Sites, changing
 from fairlane_controller.history.steps import make
 from fairlane_controller.live.model import Snapshot
-from fairlane_controller.live.pictures import take_two
+from fairlane_controller.live.pictures import answering, take_two
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.typed import typed
@@ -67,15 +67,16 @@ def ports(
         return
     targets = resolve(state, switch)
 
-    async def read() -> list[PolledPort]:
+    async def read() -> tuple[list[PolledPort], list[FairlaneError]]:
         snapshot, _ = await take_two(targets, interval)
         return await poll_ports(targets, snapshot, queues=False)
 
-    found = asyncio.run(read())
-    if as_json:
-        print_json([{"switch": name, **port.to_json(), "tx_bps": tx_bps} for name, port, tx_bps in found])
-    else:
-        print_ports(found)
+    found, problems = asyncio.run(read())
+    with answering(problems, len(targets.endpoints)):
+        if as_json:
+            print_json([{"switch": name, **port.to_json(), "tx_bps": tx_bps} for name, port, tx_bps in found])
+        else:
+            print_ports(found)
 
 
 def print_ports(found: list[PolledPort]) -> None:
@@ -100,8 +101,10 @@ def print_queues(found: list[PolledPort]) -> None:
     print_table("queues that had a packet or have a weight", ("switch", "port", *names), used)
 
 
-async def poll_ports(targets: Targets, snapshot: Snapshot, *, queues: bool) -> list[PolledPort]:
-    """The ports of all switches.
+async def poll_ports(
+    targets: Targets, snapshot: Snapshot, *, queues: bool
+) -> tuple[list[PolledPort], list[FairlaneError]]:
+    """The ports of all switches that answer.
 
     Args:
         targets: The switches.
@@ -109,20 +112,28 @@ async def poll_ports(targets: Targets, snapshot: Snapshot, *, queues: bool) -> l
         queues: Read each queue too.
 
     Returns:
-        The ports, with all that was dropped at their queues, what the program refused too, as `fairlane status` has it.
+        The ports, with all that was dropped at their queues, what the program refused too, as `fairlane status` has it; and what is
+        wrong with the other switches.
     """
+
+    problems: list[FairlaneError] = []
 
     async def read(endpoint: Endpoint) -> list[PolledPort]:
         found: list[PolledPort] = []
-        async with open_ports(endpoint, targets.run) as client:
-            for port in await client.ports(queues=queues):
-                row = snapshot.port(endpoint.name, port.port)
-                if row is not None and row.dropped_packets is not None:
-                    port = replace(port, dropped_packets=row.dropped_packets, drops=snapshot.queue_drops(row))
-                found.append((endpoint.name, port, row.tx_bps if row else None))
+        try:
+            async with open_ports(endpoint, targets.run) as client:
+                ports = await client.ports(queues=queues)
+        except FairlaneError as problem:
+            problems.append(problem)
+            return found
+        for port in ports:
+            row = snapshot.port(endpoint.name, port.port)
+            if row is not None and row.dropped_packets is not None:
+                port = replace(port, dropped_packets=row.dropped_packets, drops=snapshot.queue_drops(row))
+            found.append((endpoint.name, port, row.tx_bps if row else None))
         return found
 
-    return [one for ports in await asyncio.gather(*map(read, targets.endpoints)) for one in ports]
+    return [one for ports in await asyncio.gather(*map(read, targets.endpoints)) for one in ports], problems
 
 
 def _link(port: PortInfo) -> str | None:

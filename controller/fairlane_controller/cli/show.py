@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -32,7 +32,7 @@ from fairlane_controller.cli.types import PortRef, Seconds, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.events import EventFilter, EventTail, line_of, read_events
 from fairlane_controller.live.model import DROP_COLUMNS, ObjectRow, PortRow, Snapshot
-from fairlane_controller.live.pictures import need_switches, snapshots, take_two
+from fairlane_controller.live.pictures import answering, need_none, need_switches, snapshots, take_two, unread
 from fairlane_controller.live.shown import PORT, heading_of, loop_in_words, text_of, troubles
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.reasons import meaning
@@ -51,10 +51,18 @@ def _print(title: str, keys: Sequence[str], columns: Iterable[Column], lines: Li
     print_table(title, (*keys, *map(heading_of, shown)), rows, **options)
 
 
+@contextlib.contextmanager
+def _reading(targets: Targets, port: PortRef | None, interval_s: float) -> Generator[Snapshot]:
+    """As `_read`, for a block that shows what switches answer. Raises what is wrong with the others after it."""
+    snapshot = asyncio.run(_read(targets, port, interval_s))
+    with answering(unread(snapshot), len(snapshot.switches)):
+        yield snapshot
+
+
 async def _read(targets: Targets, port: PortRef | None, interval_s: float) -> Snapshot:
-    """A snapshot of all switches with rates over `interval_s`; where a port is named, with its rows only."""
+    """A snapshot with rates over `interval_s`; where a port is named, with its rows only."""
     number = known_port(targets, port)
-    snapshot = need_switches((await take_two(targets, interval_s))[0])
+    snapshot, _ = await take_two(targets, interval_s)
     if number is None:
         return snapshot
     rows = {
@@ -77,16 +85,16 @@ def flows_command(
 
     Examples: `fairlane flows`, `fairlane flows --interval 0`, `fairlane flows s1:3 --json`
     """
-    snapshot = asyncio.run(_read(resolve(state, switch, port), port, interval))
-    found = {kind: snapshot.objects_of_kind(kind.name) for kind in snapshot.kinds if not kind.brief}
-    if not found:
-        programs = ", ".join(snapshot.programs) or "that runs"
-        raise ErrorCode.WRONG_PROGRAM(f"the program {programs} has no flows: see `fairlane status`")
-    if as_json:
-        print_json([row.to_json() for rows in found.values() for row in rows])
-        return
-    for kind, rows in found.items():
-        _print_objects(snapshot, kind, rows)
+    with _reading(resolve(state, switch, port), port, interval) as snapshot:
+        found = {kind: snapshot.objects_of_kind(kind.name) for kind in snapshot.kinds if not kind.brief}
+        if not found:
+            programs = ", ".join(snapshot.programs) or "that runs"
+            raise ErrorCode.WRONG_PROGRAM(f"the program {programs} has no flows: see `fairlane status`")
+        if as_json:
+            print_json([row.to_json() for rows in found.values() for row in rows])
+            return
+        for kind, rows in found.items():
+            _print_objects(snapshot, kind, rows)
 
 
 def _print_objects(snapshot: Snapshot, kind: Kind, rows: Iterable[ObjectRow], *, wide: bool = False) -> None:
@@ -112,11 +120,11 @@ def drops_command(
 
     Examples: `fairlane drops`, `fairlane drops --interval 5s`, `fairlane drops s1:3 --json`
     """
-    snapshot = asyncio.run(_read(resolve(state, switch, port), port, interval))
-    if as_json:
-        print_json(drop_lines(snapshot))
-    else:
-        _print_drops(snapshot)
+    with _reading(resolve(state, switch, port), port, interval) as snapshot:
+        if as_json:
+            print_json(drop_lines(snapshot))
+        else:
+            _print_drops(snapshot)
 
 
 def drop_lines(snapshot: Snapshot) -> list[dict[str, Any]]:
@@ -254,16 +262,16 @@ def measure_command(state: StateOption = None, switch: SwitchOption = None, as_j
 
     Examples: `fairlane ports measure`, `fairlane ports measure --json`
     """
-    snapshot = asyncio.run(_read(resolve(state, switch), None, 0.0))
-    if snapshot.loop_error is not None:
-        raise FairlaneError.from_json(dict(snapshot.loop_error))
-    if snapshot.loop is None:
-        raise ErrorCode.NO_LOOP("ports are measured by the running loop: start it with `fairlane run`")
-    if as_json:
-        rows = [row for row in snapshot.ports if row.measured is not None]
-        print_json([{"switch": row.switch, "port": row.port, **(row.measured or {})} for row in rows])
-    else:
-        _print_measured(snapshot)
+    with _reading(resolve(state, switch), None, 0.0) as snapshot:
+        if snapshot.loop_error is not None:
+            raise FairlaneError.from_json(dict(snapshot.loop_error))
+        if snapshot.loop is None:
+            raise ErrorCode.NO_LOOP("ports are measured by the running loop: start it with `fairlane run`")
+        if as_json:
+            rows = [row for row in snapshot.ports if row.measured is not None]
+            print_json([{"switch": row.switch, "port": row.port, **(row.measured or {})} for row in rows])
+        else:
+            _print_measured(snapshot)
 
 
 def _print_measured(snapshot: Snapshot) -> None:
@@ -318,8 +326,10 @@ def describe_command(
     name, number = targets.one(port).name, known_port(targets, port)
 
     async def read() -> tuple[Snapshot, list[PolledPort]]:
-        snapshot = await _read(targets, port, interval)
-        return snapshot, await poll_ports(targets, snapshot, queues=True)
+        snapshot = need_switches(await _read(targets, port, interval))
+        polled, problems = await poll_ports(targets, snapshot, queues=True)
+        need_none(problems)
+        return snapshot, polled
 
     one, polled = asyncio.run(read())
     found = [row for row in polled if row[1].port == number]

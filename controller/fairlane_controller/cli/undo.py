@@ -32,26 +32,16 @@ def undo_command(
         _list(records, as_json)
         return
     run = read_run_state(folder)
+    target, number = (next_undo(records), None) if dry_run else asyncio.run(undo_last(folder, run))
+    about = {"change": target.id, "command": target.command}
+    if not as_json:
+        say(f"change {target.id} {'would be ' if dry_run else ''}taken back: {target.command}")
+        if target.note:
+            say(target.note)
+    elif not dry_run:
+        print_json({"dry_run": False, **about, "recorded": number, "requests": list(target.undo)})
     if dry_run:
-        target, number = next_undo(records), None
-    else:
-        target, number = asyncio.run(undo_last(folder, run))
-    if as_json:
-        print_json(
-            {
-                "dry_run": dry_run,
-                "change": target.id,
-                "command": target.command,
-                "recorded": number,
-                "requests": list(target.undo),
-            }
-        )
-        return
-    say(f"change {target.id} {'would be ' if dry_run else ''}taken back: {target.command}")
-    if target.note:
-        say(target.note)
-    if dry_run:
-        print_dry(journal_results(target.undo, run), as_json)
+        print_dry(journal_results(target.undo, run), as_json, **about)
 
 
 def _list(records: list[Record], as_json: bool) -> None:

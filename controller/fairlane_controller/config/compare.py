@@ -217,8 +217,12 @@ async def _ports(found: SwitchDiff, config: FairlaneConfig, sites: Sites) -> Non
 
 def _add(found: SwitchDiff, what: str, place: str, wanted: Mapping[str, Any], current: Mapping[str, Any]) -> None:
     """A row of values that differ."""
-    texts = [", ".join(f"{key}={_text(key, value)}" for key, value in data.items()) for data in (wanted, current)]
-    found.rows.append(Row(found.switch, what, place, DIFFERENT, *texts))
+    found.rows.append(Row(found.switch, what, place, DIFFERENT, *map(values_text, (wanted, current))))
+
+
+def values_text(values: Mapping[str, Any]) -> str:
+    """`rate=2 Mbit/s, threshold=-`."""
+    return ", ".join(f"{key}={_text(key, value)}" for key, value in values.items())
 
 
 def _text(key: str, value: Any) -> str:

@@ -26,7 +26,7 @@ from fairlane_controller.program.quantities import (
 from fairlane_controller.program.registry import loaded_programs
 from fairlane_controller.program.settings import Section
 from fairlane_controller.state.run_state import PortState, RunState
-from fairlane_controller.switch.shared import PortNumber, SwitchName
+from fairlane_controller.switch.shared import QUEUES_MAX, PortNumber, SwitchName
 
 Place = tuple[str, int]
 """(switch, port)."""
@@ -104,7 +104,7 @@ class PortConfig(Section):
     "Which queue is served next: strict, wrr, drr, calendar or fq."
     link_layer: LinkLayer | None = None
     "What a frame takes on the line: none its bytes, ethernet preamble, gap and FCS too, atm 53 bytes a cell."
-    queue_count: int | None = Field(default=None, ge=1, le=4096)
+    queue_count: int | None = Field(default=None, ge=1, le=QUEUES_MAX)
     "Queues of the port; never fewer than a running switch has."
     enabled: bool | None = None
     "Whether the port is up."

@@ -12,7 +12,7 @@ from fairlane_controller.state.run_state import (
     DEFAULT_PROGRAM,
     RunState,
     SwitchState,
-    TlsState,
+    TlsFiles,
     read_run_state,
     state_root,
     write_topology,
@@ -91,7 +91,7 @@ def _described(switch: SwitchConfig, base: Path) -> SwitchState:
     def path(given: Path | None) -> Path | None:
         return None if given is None else base / given.expanduser()
 
-    tls = switch.tls and TlsState(ca=base / switch.tls.ca.expanduser(), cert=path(switch.tls.cert), key=path(switch.tls.key))  # fmt: skip
+    tls = switch.tls and TlsFiles(ca=base / switch.tls.ca.expanduser(), cert=path(switch.tls.cert), key=path(switch.tls.key))  # fmt: skip
     return SwitchState(
         name=switch.name,
         device_id=switch.device_id,

@@ -24,6 +24,7 @@ from fairlane_controller.gnmi.ports import (  # fmt: skip
     find_port,
 )
 from fairlane_controller.switch.client import Endpoint
+from fairlane_controller.switch.faults import reason_of
 
 TIMEOUT_S = 5.0
 MESSAGE_BYTES_MAX = 64 << 20
@@ -63,19 +64,16 @@ class GnmiPorts(PortsClient):
         self._channel: grpc.aio.Channel | None = None
 
     async def open(self) -> None:
-        """Prepare the connection, which the first call makes; raises TLS_FAILED and, with TLS, SWITCH_UNREACHABLE.
-
-        A second call does nothing.
-        """
+        """Prepare the connection, which the first call makes; a second call does nothing. Raises what `Endpoint.check` raises."""
         if self._channel is not None:
             return
-        tls, options = self.endpoint.tls, [("grpc.max_receive_message_length", MESSAGE_BYTES_MAX)]
-        if tls is None:
+        credentials, options = self.endpoint.credentials, [("grpc.max_receive_message_length", MESSAGE_BYTES_MAX)]
+        await self.endpoint.check(TIMEOUT_S, TIMEOUT_S)
+        if credentials is None:
             self._channel = grpc.aio.insecure_channel(self.endpoint.grpc, options=options)
         else:
-            await self.endpoint.check(TIMEOUT_S, TIMEOUT_S)
-            credentials = tls.credentials().to_client_credentials()
-            self._channel = grpc.aio.secure_channel(self.endpoint.grpc, credentials, options=options)
+            client = credentials.to_client_credentials()
+            self._channel = grpc.aio.secure_channel(self.endpoint.grpc, client, options=options)
         await self._client.open(channel=self._channel)
 
     async def close(self) -> None:
@@ -103,7 +101,9 @@ class GnmiPorts(PortsClient):
         except GNMIClientError as ex:
             code = _CODES.get(ex.code, ErrorCode.REFUSED)
             silent = " does not answer" if code is ErrorCode.SWITCH_UNREACHABLE else ""
-            raise FairlaneError(code, f"{self.endpoint}{silent}: {ex.message or 'it serves no gNMI'}") from None
+            raise FairlaneError(
+                code, f"{self.endpoint}{silent}: {reason_of(ex.message) or 'it serves no gNMI'}"
+            ) from None
         except asyncio.TimeoutError:
             raise self.endpoint.unreachable(f"does not answer within {TIMEOUT_S:g} s") from None
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from fairlane_controller.errors import ErrorCode, bad_input, find_by_name, out_of_range
+from fairlane_controller.switch.shared import QUEUES_MAX
 from fairlane_controller.units import format_rate
 
 Scheduler = Literal["strict", "wrr", "drr", "calendar", "fq"]
@@ -74,7 +75,7 @@ class PortOptions:
     port_bytes: int | None = _option(f"{_PORT_PATH}/port-bytes", 0, 2**63, "bytes", not_on_bmv2=_NO_PORT_LIMIT)
     port_cells: int | None = _option(f"{_PORT_PATH}/port-cells", 0, 2**63, "cells", not_on_bmv2=_NO_PORT_LIMIT)
     queues: int | None = _option(
-        f"{_PORT_PATH}/queues", 1, 4096, key="queue_count", not_on_bmv2="--priority-queues fixes their number"
+        f"{_PORT_PATH}/queues", 1, QUEUES_MAX, key="queue_count", not_on_bmv2="--priority-queues fixes their number"
     )
     scheduler: str | None = _option(
         f"{_PORT_PATH}/scheduler", words=get_args(Scheduler), not_on_bmv2="it has strict priority only"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator, Sequence
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.live.model import Snapshot
@@ -53,24 +53,44 @@ async def take_two(targets: LiveTargets, interval_s: float) -> tuple[Snapshot, S
     raise AssertionError("snapshots do not end by themselves")
 
 
-def need_switches(snapshot: Snapshot) -> Snapshot:
-    """The snapshot itself when every switch could be read.
-
-    Raises:
-        FairlaneError: What is wrong with the first that could not; NO_PIPELINE where it has no program.
-    """
+def unread(snapshot: Snapshot, program: str | None = None) -> list[FairlaneError]:
+    """What is wrong with each switch that could not be read; NO_PIPELINE where it has no program, WRONG_PROGRAM where not `program`."""
+    found: list[FairlaneError] = []
     for row in snapshot.switches:
         if row.error is not None:
-            raise FairlaneError.from_json(dict(row.error))
-        if row.program is None:
-            raise no_pipeline(f"switch {row.switch} at {row.grpc}")
-    return snapshot
-
-
-def need_program(snapshot: Snapshot, name: str) -> Snapshot:
-    """As `need_switches`; WRONG_PROGRAM too where a switch runs another program than `name`."""
-    for row in need_switches(snapshot).switches:
-        if row.program != name:
+            found.append(FairlaneError.from_json(dict(row.error)))
+        elif row.program is None:
+            found.append(no_pipeline(f"switch {row.switch} at {row.grpc}"))
+        elif program not in (None, row.program):
             other = snapshot.program_of(row.switch)
-            raise wrong_program(name, () if other is None else (*other.tables, *other.dynamic_tables))
+            found.append(wrong_program(program, () if other is None else (*other.tables, *other.dynamic_tables)))
+    return found
+
+
+@contextlib.contextmanager
+def answering(problems: Sequence[FairlaneError], switches: int) -> Generator[None]:
+    """Around what shows the rows of the switches that could be read; without any of them the block does not run.
+
+    Args:
+        problems: What is wrong with each of the others.
+        switches: How many there are in all.
+
+    Raises:
+        FairlaneError: After the block; as `need_none`.
+    """
+    if len(problems) == switches:
+        need_none(problems)
+    yield
+    need_none(problems)
+
+
+def need_none(problems: Sequence[FairlaneError]) -> None:
+    """Raises the problems as one FairlaneError, with the code of the first."""
+    if problems:
+        raise problems[0].code("; ".join(one.message for one in problems))
+
+
+def need_switches(snapshot: Snapshot) -> Snapshot:
+    """The snapshot itself when every switch could be read. Raises what is wrong with those that could not."""
+    need_none(unread(snapshot))
     return snapshot

@@ -93,12 +93,16 @@ class RouteState(_Model):
         return ipaddress.ip_network(self.prefix, strict=False)
 
 
-class TlsState(_Model):
-    """PEM files with which the control plane talks to a switch."""
+@dataclass(frozen=True)
+class TlsFiles:
+    """PEM files of one side: whom it trusts, and who it is."""
 
     ca: Path
+    "The CA that signed the switch's certificate."
     cert: Path | None = None
+    "This client's certificate; None where the switch asks for none."
     key: Path | None = None
+    "The certificate's private key; None as above."
 
 
 class SwitchState(_Model):
@@ -108,7 +112,7 @@ class SwitchState(_Model):
     device_id: _Count = 1
     grpc: str
     "HOST:PORT of its P4Runtime server."
-    tls: TlsState | None = None
+    tls: TlsFiles | None = None
     "None: it speaks plain text."
     thrift: int | None = Field(default=None, ge=1, le=65_535)
     "Port of BMv2's Thrift server on the same host; None elsewhere."
@@ -156,10 +160,12 @@ class LinkState(_Model):
 
 
 class HostState(_Model):
-    """A host, for people."""
+    """A host."""
 
     name: str = ""
     ip: str = ""
+    pid: int = 0
+    "Of its shell, whose network namespace is the host's; 0: unknown."
 
 
 class RunState(_Model):

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from fairlane_controller.errors import bad_input
+from fairlane_controller.errors import bad_file, bad_input
 
 OBSERVER_UNIT = "observer"
 """Organizational unit (OU) that makes a client's certificate one for reading only."""
@@ -63,7 +63,7 @@ def make_certificates(
     except OSError as ex:
         for path in new:
             path.unlink()
-        raise bad_input(f"cannot write into {folder}: {ex.strerror} ({ex.filename}): name another folder") from None
+        raise bad_file(f"cannot write into {folder}: {ex.strerror} ({ex.filename}): name another folder") from None
     return rows
 
 

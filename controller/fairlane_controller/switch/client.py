@@ -195,7 +195,7 @@ class SwitchClient:
         options = SwitchOptions(
             role_name=role,
             role_config=Empty() if role else None,  # finsy sends none without; it restricts nothing
-            channel_credentials=self.endpoint.tls.credentials() if self.endpoint.tls else None,
+            channel_credentials=self.endpoint.credentials,
             p4info=self._pipeline.p4info if self._pipeline else None,
             p4blob=self._pipeline.json if self._pipeline else None,
             device_id=self.endpoint.device_id,

@@ -22,12 +22,18 @@ def translate(error: P4ClientError, where: str) -> FairlaneError:
         return no_pipeline(where)
     code, text = ErrorCode.REFUSED, f": {error.code.name}: {error.message}"
     if error.code in _UNREACHABLE:
-        code, text = ErrorCode.SWITCH_UNREACHABLE, f" does not answer: {error.message}"
+        code, text = ErrorCode.SWITCH_UNREACHABLE, f" does not answer: {reason_of(error.message)}"
     elif error.code == GRPCStatusCode.PERMISSION_DENIED and error.message.startswith("Read-only"):
         text = f": this client may only read: {error.message}"
     elif error.code == GRPCStatusCode.PERMISSION_DENIED:
         code, text = ErrorCode.NOT_PRIMARY, f": this client is not the primary, so it may not write: {error.message}"
     return FairlaneError(code, where + text)
+
+
+def reason_of(message: str) -> str:
+    """gRPC's message; of a connection that fails only the reason, as the operating system has it."""
+    is_of_connection = message.startswith(("failed to connect", "recvmsg:", "sendmsg:"))
+    return message.rpartition(":")[2].strip().lower() if is_of_connection else message
 
 
 def no_pipeline(where: str) -> FairlaneError:

@@ -12,6 +12,7 @@ from pathlib import Path
 from finsy import GRPCCredentialsTLS
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, bad_input
+from fairlane_controller.state.run_state import TlsFiles as TlsFiles
 
 OBSERVER_ROLE = "fairlane.observer"
 """P4Runtime `Role.name` of clients that only read: never primary of the controllers, no digests (docs/security.md)."""
@@ -26,34 +27,19 @@ _TLS_ALERT = b"\x15"
 """The first byte of a TLS server's answer to what is no TLS (RFC 8446 §5.1)."""
 
 
-@dataclass(frozen=True)
-class TlsFiles:
-    """PEM files of one side: whom it trusts, and who it is."""
-
-    ca: Path
-    "The CA that signed the switch's certificate."
-    cert: Path | None = None
-    "This client's certificate; None where the switch asks for none."
-    key: Path | None = None
-    "The certificate's private key; None as above."
-
-    def context(self) -> ssl.SSLContext:
-        """TLS as a gRPC client speaks it; BAD_FILE when a file is missing or not what it should be."""
-        context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
-        context.set_alpn_protocols(["h2"])
-        what = f"the CA {self.ca}"
-        try:
-            context.load_verify_locations(self.ca)
-            if self.cert or self.key:
-                what = f"the certificate {self.cert} with the key {self.key}"
-                context.load_cert_chain(self.cert or "", self.key, password=lambda: b"")
-        except (OSError, ValueError) as ex:  # ssl.SSLError is an OSError
-            raise bad_file(f"TLS: {what} cannot be used: {_words(ex)}") from None
-        return context
-
-    def credentials(self) -> GRPCCredentialsTLS:
-        """What finsy takes, for P4Runtime and for gNMI."""
-        return GRPCCredentialsTLS(cacert=self.ca, cert=self.cert, private_key=self.key)
+def context_of(tls: TlsFiles) -> ssl.SSLContext:
+    """TLS as a gRPC client speaks it; BAD_FILE when a file is missing or not what it should be."""
+    context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
+    context.set_alpn_protocols(["h2"])
+    what = f"the CA {tls.ca}"
+    try:
+        context.load_verify_locations(tls.ca)
+        if tls.cert or tls.key:
+            what = f"the certificate {tls.cert} with the key {tls.key}"
+            context.load_cert_chain(tls.cert or "", tls.key, password=lambda: b"")
+    except (OSError, ValueError) as ex:  # ssl.SSLError is an OSError
+        raise bad_file(f"TLS: {what} cannot be used: {_words(ex)}") from None
+    return context
 
 
 def tls_of_environment() -> TlsFiles | None:
@@ -82,6 +68,12 @@ class Endpoint:
     def __str__(self) -> str:
         return f"switch {self.name} at {self.grpc}"
 
+    @property
+    def credentials(self) -> GRPCCredentialsTLS | None:
+        """What finsy takes, for P4Runtime and for gNMI."""
+        tls = self.tls
+        return tls and GRPCCredentialsTLS(cacert=tls.ca, cert=tls.cert, private_key=tls.key)
+
     async def check(self, connect_timeout_s: float, timeout_s: float) -> None:
         """Connect as gRPC will, and raise what is wrong, which gRPC itself does not report.
 
@@ -95,7 +87,7 @@ class Endpoint:
         Raises:
             FairlaneError: SWITCH_UNREACHABLE, TLS_FAILED, BAD_FILE.
         """
-        context = self.tls.context() if self.tls else None
+        context = context_of(self.tls) if self.tls else None
         host, _, port = self.grpc.rpartition(":")
         host = host.strip("[]")
         limit_s = connect_timeout_s
@@ -150,4 +142,4 @@ def _words(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         return (error.reason or "no PEM of the right kind in it").replace("_", " ").lower()
     number = error.errno if isinstance(error, OSError) else None
-    return os.strerror(number).lower() if number and number > 0 else str(error)
+    return os.strerror(number).lower() if number and number > 0 else getattr(error, "strerror", None) or str(error)

@@ -8,16 +8,13 @@ from finsy import P4TableAction, P4TableEntry, P4TableMatch
 from fairlane_controller.errors import bad_file
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
-from fairlane_controller.switch.security import TlsFiles, tls_of_environment
+from fairlane_controller.switch.security import tls_of_environment
 from fairlane_controller.switch.shared import ACTION_FORWARD, TABLE_ROUTE
 
 
 def endpoint_of(state: SwitchState) -> Endpoint:
     """Where the switch of a run state is."""
-    tls = tls_of_environment()
-    if tls is None and state.tls is not None:
-        tls = TlsFiles(state.tls.ca, state.tls.cert, state.tls.key)
-    return Endpoint(state.name, state.grpc, state.device_id, tls)
+    return Endpoint(state.name, state.grpc, state.device_id, tls_of_environment() or state.tls)
 
 
 def pipeline_of(state: SwitchState) -> PipelineFiles:

@@ -11,6 +11,8 @@ from typing import Annotated
 from pydantic import Field
 
 PORTS = 512
+QUEUES_MAX = 4096
+"""Of a port of the embedded switch."""
 CPU_PORT = 510
 """Frames from and to the controller; ports of the network are below."""
 UNLIMITED = 0xFFFF_FFFF

@@ -70,7 +70,7 @@ async def _ask(endpoint: Endpoint, name: str, keys: dict[str, Any], timeout_s: f
     request = Struct()
     request.update(keys)
     await endpoint.check(CONNECT_TIMEOUT_S, HANDSHAKE_TIMEOUT_S)
-    credentials = endpoint.tls.credentials() if endpoint.tls else None
+    credentials = endpoint.credentials
     async with grpc_channel(endpoint.grpc, credentials=credentials) as channel:
         # On the wire an answer is a stream of one.
         call: Callable[..., Any] = channel.unary_stream(

@@ -22,6 +22,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fairlane_switch import interfaces
+
 from .. import apply, cgroups, loader, tcpinfo
 from ..errors import HostsError
 from ..host import Attachment, attach, host_of
@@ -58,12 +60,14 @@ class Network(contextlib.ExitStack[None]):
             middle = self.netns["middle"]
             self.run(role, f"ip link add eth0 type veth peer name {side} netns {middle}")
             for where, interface in ((role, "eth0"), ("middle", side)):
-                self.run(where, "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6")
-                self.run(where, f"ethtool -K {interface} tx off rx off tso off gso off gro off sg off")
-                self.run(where, f"ip link set dev {interface} mtu {mtu} up")
-            self.run(role, f"ip link set dev lo up && ip link set dev eth0 address {_MACS[own]}")
-            self.run(role, f"ip addr add {own}/24 dev eth0")
-            self.run(role, f"ip neigh replace {peer} lladdr {_MACS[peer]} dev eth0 nud permanent")
+                self.run(where, f"ip link set dev {interface} mtu {mtu} up", interface)
+            for command in (
+                "ip link set dev lo up",
+                f"ip link set dev eth0 address {_MACS[own]}",
+                f"ip addr add {own}/24 dev eth0",
+                f"ip neigh replace {peer} lladdr {_MACS[peer]} dev eth0 nud permanent",
+            ):
+                self.run(role, command)
 
     def _new_namespace(self) -> Path:
         descriptors, libc = list[int](), ctypes.CDLL(None, use_errno=True)
@@ -84,17 +88,19 @@ class Network(contextlib.ExitStack[None]):
         """Run `action` in a namespace."""
         return apply.run_in_namespace(self.netns[role], action)
 
-    def run(self, role: str, script: str) -> None:
-        """Run a shell's commands in a namespace. Raises HostsError `check`."""
-        command = ["sh", "-ec", script]
+    def run(self, role: str, command: str, interface: str = "") -> None:
+        """Run a command in a namespace, with which `interface` is quiet and without offloads. Raises HostsError `check`."""
+
+        def prepare() -> None:
+            if interface:
+                interfaces.quiet(interface)
+                interfaces.disable_offloads(interface)
+            interfaces.run(*command.split(), timeout_s=_TIMEOUT_S)
+
         try:
-            self.inside(
-                role, lambda: subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True)
-            )
-        except subprocess.TimeoutExpired as error:
-            raise HostsError("check", f"{script}: not done within {_TIMEOUT_S:g} s") from error
-        except subprocess.CalledProcessError as error:
-            raise HostsError("check", f"{script}: {(error.stderr or error.stdout).strip()}") from error
+            self.inside(role, prepare)
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            raise HostsError("check", str(error)) from error
 
     def sides(self) -> tuple[socket.socket, socket.socket]:
         """The middle's packet sockets: towards the sender, and the receiver."""

@@ -35,7 +35,7 @@ def runs(bed: CheckBed, variant: Variant) -> str:
     try:
         bed.use(variant)
     except HostsError as error:
-        if not variant.builtin or error.code != "sysctl" or variant.congestion_control in _ALLOWED.read_text().split():
+        if not variant.builtin or error.kind != "sysctl" or variant.congestion_control in _ALLOWED.read_text().split():
             raise
         note, cc = " (of one socket: as a host's default the kernel wants its name allowed)", variant.congestion_control
     bed.begin()

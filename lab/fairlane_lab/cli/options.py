@@ -3,23 +3,25 @@
 
 from __future__ import annotations
 
+import csv
 import fnmatch
 import json
 import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from fairlane_controller.cli.complete import complete_names
+from fairlane_controller.errors import ErrorCode, bad_file, bad_input
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from fairlane_lab.definition.extend import experiment_names
 from fairlane_lab.definition.strict import Runtime, Scalar, scalar_of
-from fairlane_lab.problems import ExperimentError, RunFolderError
+from fairlane_lab.problems import ExperimentError
 from fairlane_lab.run_result import RunError
 
 if TYPE_CHECKING:
@@ -32,17 +34,9 @@ errors = Console(stderr=True)
 
 FAILED = 1
 """Exit code: something that was asked for has no result."""
-BAD_INPUT = 2
-
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard output instead of tables.")]
 ResultsOption = Annotated[Path | None, typer.Option(help="Folder of the run folders; default: results/.")]
 complete_experiment = complete_names(lambda _: experiment_names())
-
-
-def fail(text: str, code: int = BAD_INPUT) -> NoReturn:
-    """Print what is wrong and leave."""
-    note(f"error: {text}", "red")
-    raise typer.Exit(code)
 
 
 def note(text: str, style: str = "dim") -> None:
@@ -52,15 +46,13 @@ def note(text: str, style: str = "dim") -> None:
 
 @contextmanager
 def refusals() -> Generator[None]:
-    """What the block was given and cannot use is one sentence, and exit code 2; what it cannot run, 1."""
+    """What the block cannot run is an INTERNAL error; a file that it cannot read or write, BAD_FILE."""
     try:
         yield
-    except (ExperimentError, RunFolderError) as error:
-        fail(str(error))
     except RunError as error:
-        fail(str(error), FAILED)
+        raise ErrorCode.INTERNAL(str(error)) from error
     except OSError as error:
-        fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        raise bad_file(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from error
 
 
 def print_json(value: Any) -> None:
@@ -79,30 +71,32 @@ def make_table(*heads: str, right: str = "", **settings: Any) -> Table:
 def find_experiments(names: Sequence[str], selection: Selection | None = None) -> list[Definition]:
     """The experiments that names and patterns mean, of a pattern only those that run in the selection's runtime.
 
-    Leaves with what is wrong, also of what is selected in any of them.
+    Raises what is wrong, also of what is selected in any of them.
     """
     from fairlane_lab.definition.expansion import expand
     from fairlane_lab.definition.loading import load
 
     known = experiment_names()
     found: dict[str, Definition] = {}
-    with refusals():
-        for given in names:
-            pattern = "*" if given == "all" else given
-            if not any(character in pattern for character in "*?["):
-                found[given] = load(given)
-                continue
-            matching = [load(name) for name in known if fnmatch.fnmatchcase(name, pattern)]
-            chosen = {
-                each.experiment.name: each
-                for each in matching
-                if selection is None or each.experiment.runs_in(selection.runtime)
-            }
-            if not chosen:
-                fail(f"no experiment is called like {given!r}; there are: {', '.join(known)}")
-            found |= chosen
-        for definition in found.values() if selection else ():
+    for given in names:
+        pattern = "*" if given == "all" else given
+        if not any(character in pattern for character in "*?["):
+            found[given] = load(given)
+            continue
+        matching = [load(name) for name in known if fnmatch.fnmatchcase(name, pattern)]
+        chosen = {
+            each.experiment.name: each
+            for each in matching
+            if selection is None or each.experiment.runs_in(selection.runtime)
+        }
+        if not chosen:
+            raise ErrorCode.UNKNOWN_NAME(f"no experiment is called like {given!r}; there are: {', '.join(known)}")
+        found |= chosen
+    for definition in found.values() if selection else ():
+        try:
             expand(definition, selection)
+        except ExperimentError as error:
+            raise bad_input(error.message) if selection and selection.values else error from None
     return list(found.values())
 
 
@@ -114,21 +108,26 @@ def make_selection(
     quick: bool,
     target: str = "embedded",
 ) -> Selection:
-    """The selection that the options mean. Leaves with what is wrong and what is allowed."""
+    """The selection that the options mean. Raises BAD_INPUT."""
     from fairlane_lab.definition.expansion import Selection
 
     if runtime != "mininet" and target != "embedded":
-        fail(f"--target {target}: the simulator runs the embedded switch's own code; {target} needs --runtime mininet")
+        raise bad_input(
+            f"--target {target}: the simulator runs the embedded switch's own code; {target} needs --runtime mininet"
+        )
     if runtime == "mininet" and os.geteuid() != 0:
-        fail("Mininet needs root: run it with sudo, or use --runtime sim")
+        raise bad_input("Mininet needs root: run it with sudo, or use --runtime sim")
     found: dict[str, tuple[Scalar, ...]] = {}
     for text in values or ():
         name, _, listed = (part.strip() for part in text.partition("="))
-        words = [word.strip() for word in listed.split(",")]
-        if not name or not all(words):
-            fail(f"--set {text!r}: must be PARAM=VALUE, PARAM=VALUE,VALUE or PARAM=FIRST..LAST")
+        try:
+            words = [word.strip() for row in csv.reader([listed], skipinitialspace=True, strict=True) for word in row]
+        except csv.Error:
+            words = []
+        if not (name and words and all(words)):
+            raise bad_input(f"--set {text!r}: must be PARAM=VALUE, PARAM=VALUE,VALUE or PARAM=FIRST..LAST, a value with a comma in double quotes")  # fmt: skip
         if name in found:
-            fail(f"--set {text!r}: {name} is set twice; give its values with commas")
+            raise bad_input(f"--set {text!r}: {name} is set twice; give its values with commas")
         found[name] = tuple(value for word in words for value in _values(word, text))
     return Selection(runtime=runtime, seed=seed, repeats=repeats, quick=quick, values=found)
 
@@ -139,5 +138,5 @@ def _values(word: str, text: str) -> list[Scalar]:
         return [scalar_of(word)]
     low, high = scalar_of(first), scalar_of(last)
     if not isinstance(low, int) or not isinstance(high, int) or high < low or high - low > 10_000:
-        fail(f"--set {text!r}: {word!r} must be two whole numbers, the first not above the last")
+        raise bad_input(f"--set {text!r}: {word!r} must be two whole numbers, the first not above the last")
     return list(range(low, high + 1))

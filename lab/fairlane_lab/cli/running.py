@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Annotated, Any, Literal
 
 import typer
+from fairlane_controller.errors import bad_input
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from fairlane_lab.cli.options import (
@@ -27,7 +28,6 @@ from fairlane_lab.cli.options import (
     complete_experiment,
     console,
     errors,
-    fail,
     find_experiments,
     make_selection,
     note,
@@ -123,7 +123,8 @@ def run(
     values: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", help="PARAM=VALUE[,VALUE…] or PARAM=1..20: other values of a sweep, or only these cases."
+            "--set",
+            help="PARAM=VALUE[,VALUE…] or PARAM=1..20: other values of a sweep, or only these cases. A value with a comma in double quotes: 'case=\"near, 1 MB\",far'.",
         ),
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes of this machine; default: its cores.", min=1)] = None,
@@ -172,14 +173,16 @@ def run(
     """Run experiments, each into a new run folder, or one into `--folder`; Ctrl-C keeps what is there (exit code 130), a failed run stops no other."""
     selection = make_selection(runtime, seed, repeats, values, quick, target)
     if archived and (runtime == "mininet" or folder or selection != Selection(runtime=runtime)):
-        fail("--archived: the archive has the runs of the files as they are; allowed: --runtime sim or kernel, no --folder, --seed, --repeats, --set or --quick")  # fmt: skip
+        raise bad_input("--archived: the archive has the runs of the files as they are; allowed: --runtime sim or kernel, no --folder, --seed, --repeats, --set or --quick")  # fmt: skip
     if capture and (archived or dask is not None):
-        fail("--capture: the files are written where the runs are made anew; allowed: no --archived, no --dask")
+        raise bad_input(
+            "--capture: the files are written where the runs are made anew; allowed: no --archived, no --dask"
+        )
     code = 0
     executor = _executor(runtime, jobs, dask, threads)
     definitions = find_experiments(names, selection)
     if folder and (results or len(definitions) > 1):
-        fail("--folder is the folder of one experiment's runs; of several allowed: --results")
+        raise bad_input("--folder is the folder of one experiment's runs; of several allowed: --results")
     with stoppable() as stop:
         for definition in definitions:
             if archived:
@@ -196,14 +199,14 @@ def run(
 
 
 def _executor(runtime: str, jobs: int | None, dask: str | None, threads: int | None) -> Executor:
-    """What makes runs in virtual time: this process, several, or a dask scheduler. Leaves with what is wrong."""
+    """What makes runs in virtual time: this process, several, or a dask scheduler. Raises BAD_INPUT."""
     if dask is not None and not re.fullmatch(r"(\w+://)?[^:/\s]+:\d+|\w+://\S+", dask):
-        fail(f"--dask {dask!r}: must be the address of a dask scheduler, such as tcp://host:8786")
+        raise bad_input(f"--dask {dask!r}: must be the address of a dask scheduler, such as tcp://host:8786")
     if dask is not None and (jobs is not None or runtime == "mininet"):
-        fail("--dask: the scheduler has processes of its own; allowed: --runtime sim or kernel, no --jobs")
+        raise bad_input("--dask: the scheduler has processes of its own; allowed: --runtime sim or kernel, no --jobs")
     if threads is not None:
         if dask is not None or runtime != "sim":
-            fail("--threads: of runs in the simulator on this machine; allowed: --runtime sim, no --dask")
+            raise bad_input("--threads: of runs in the simulator on this machine; allowed: --runtime sim, no --dask")
         os.environ[THREADS_VARIABLE] = str(threads)
     if dask is not None:
         return dask_cluster(RUNNERS[runtime], dask)

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from fairlane_controller.errors import bad_file, bad_input
 from rich.markup import escape
 
 from fairlane_lab.cli.options import (
@@ -16,7 +17,6 @@ from fairlane_lab.cli.options import (
     complete_experiment,
     console,
     errors,
-    fail,
     find_experiments,
     make_table,
     print_json,
@@ -61,7 +61,7 @@ def show(
                 show_run(runs[0])
         return
     if beside:
-        fail(f"{what!r} is no run folder; allowed: one experiment, or run folders")
+        raise bad_input(f"{what!r} is no run folder; allowed: one experiment, or run folders")
     definition = find_experiments([what])[0]
     runs = {runtime: expand(definition, Selection(runtime)) for runtime in definition.experiment.runtimes}
     points = {runtime: list(dict.fromkeys(each.point for each in mine)) for runtime, mine in runs.items()}
@@ -131,7 +131,7 @@ def list_experiments(as_json: JsonOption = False) -> None:
     else:
         _print_list(rows)
     if broken:
-        fail("\n".join(broken))
+        raise bad_file("\n".join(broken))
 
 
 def _print_list(rows: list[dict[str, Any]]) -> None:
@@ -181,7 +181,7 @@ def report(
     root = results or results_root()
     chosen = folders or newest_folders(root)
     if not chosen:
-        fail(f"{root}: no run folder of an experiment; run one first: fairlane lab run NAME")
+        raise bad_file(f"{root}: no run folder of an experiment; run one first: fairlane lab run NAME")
     with refusals():
         for page in make_report(chosen, out or root / "report"):
             console.print(f"page {page}", soft_wrap=True)
@@ -193,7 +193,7 @@ def publish(
     ] = None,
     out: PagesOption = RESULTS_PAGES,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Write nothing; exit code 1 where a page differs.")
+        bool, typer.Option("--dry-run", "-n", help="Write nothing; exit code 3 where a page differs.")
     ] = False,
 ) -> None:
     """The pages of docs/results: tables and pictures from archived runs, and what is met, undecided and not met.
@@ -211,7 +211,7 @@ def publish(
 
         origins = {folder: runs_problem(open_run(folder).summary) for folder in folders or ()}
         if problems := [f"{folder}: {problem}" for folder, problem in origins.items() if problem]:
-            fail("; ".join(problems))
+            raise bad_file("; ".join(problems))
         for folder in folders or ():
             console.print(f"archived {archive_run(folder, out / DATA)}", soft_wrap=True)
         archives = {path.name: archive_problem(path) for path in sorted((out / DATA).glob("*.runs.parquet"))}
@@ -219,7 +219,7 @@ def publish(
         if dry_run and (differing := find_differing_pages(out, report_page)):
             refused.insert(0, f"{', '.join(differing)} in {out}: not what the archive says; run: fairlane lab publish")
         if refused:
-            fail("not published; " + "; ".join(refused))
+            raise bad_file("not published; " + "; ".join(refused))
         if not dry_run:
             console.print(f"{len(write_pages(out, report_page))} pages in {out}", soft_wrap=True)
 

@@ -19,7 +19,6 @@ from typing import Any
 from fairlane_controller.documents import is_file
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.program.registry import is_folder
-from fairlane_hosts.errors import HostsError
 from fairlane_hosts.variants import add_sender
 from pydantic import ValidationError
 
@@ -178,7 +177,7 @@ def load(name: str, folder: Path = EXPERIMENTS) -> Definition:
 def _load_known(name: str, folder: Path) -> Definition:
     path = folder / f"{name}.toml"
     if not is_file(path):
-        raise ExperimentError("fairlane lab", [Problem("", unknown("experiment", name, experiment_names(folder)))])
+        raise ExperimentError("", [Problem("", unknown("experiment", name, experiment_names(folder)))])
     return make_definition(read_source(path), path.stem)
 
 
@@ -216,8 +215,8 @@ def make_definition(source: Source, stem: str | None = None) -> Definition:
     for index, folder in enumerate(experiment.senders):
         try:
             add_sender(source.find(folder))
-        except HostsError as error:
-            problems.append(Problem(f"senders[{index}]", error.message))
+        except FairlaneError as error:
+            problems.append(Problem(f"senders[{index}]", error.message.partition("\n")[0]))
     problems += problems_of(definition)
     if problems:
         raise ExperimentError(origin, source.located(problems))

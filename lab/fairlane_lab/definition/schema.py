@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fairlane_controller.gnmi.ports import Scheduler
+from fairlane_controller.switch.shared import QUEUES_MAX
 from fairlane_switch.link_model import LinkSettings
 from fairlane_switch.link_series import times_in
 from fairlane_topology import topology as fl_topology
@@ -85,7 +86,7 @@ class PortChanges(Strict):
     """Values of a switch port, named as in the topology file: `s1-p3`."""
 
     rate_bps: Rate | None = None
-    queues: Annotated[int, Field(ge=1, le=4096)] | None = None
+    queues: Annotated[int, Field(ge=1, le=QUEUES_MAX)] | None = None
     scheduler: Scheduler | None = None
     queue_packets: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     calendar_packets: Annotated[int, Field(ge=1, le=1_000_000)] | None = None

@@ -19,11 +19,11 @@ from pathlib import Path
 
 import psutil
 from fairlane_controller.errors import FairlaneError
-from fairlane_hosts.errors import HostsError
 from fairlane_switch.control import ControlError
 from fairlane_switch.process import Service
 from fairlane_topology import control as fl_control
 from fairlane_topology.network import NetworkOptions
+from fairlane_topology.ports import INSTANCE_MAX
 
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.scenario import Scenario
@@ -33,7 +33,6 @@ from fairlane_lab.testbed.collect import VoidError, collect
 from fairlane_lab.testbed.grouping import Group, claimed_instances, groups_of, next_batch, split
 from fairlane_lab.testbed.port_watch import PortWatch, WatchLoop
 
-INSTANCE_MAX = 99
 REPEATS_OF_A_VOID_RUN = 2
 """How often one run is made again because this machine stood still."""
 GIVEN_UP_AFTER = 3
@@ -162,7 +161,7 @@ class _Batch:
         self._watches = self.stack.enter_context(WatchLoop())
         try:
             beds = self._start_all()
-        except (RuntimeError, HostsError) as error:  # the scenarios of other batches may still run
+        except (RuntimeError, FairlaneError) as error:  # the scenarios of other batches may still run
             _fail_all(self.groups, self.on_result, error)
             return
         while any(group.jobs for group in self.groups):
@@ -215,7 +214,7 @@ class _Batch:
         try:
             running = bed.begin(scenario, self.raw / f"{job.order:04d}-{job.attempts}", wait_s)
             changes = Changes(bed.network, scenario, running.zero_ns)
-        except (RunError, HostsError, FairlaneError) as error:
+        except (RunError, FairlaneError) as error:
             self._failed(group, bed, error)
             return None
         ports = [sink.port for sink in running.plan.sinks]
@@ -261,7 +260,7 @@ class _Batch:
             else:
                 self.report(f"{job.scenario.point} again: {error}")
             return
-        except (RunError, HostsError, FairlaneError) as error:
+        except (RunError, FairlaneError) as error:
             self._failed(one.group, bed, error)
             return
         result.wall_s = time.monotonic() - one.begun_s

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from fairlane_hosts.errors import HostsError
+from fairlane_controller.errors import FairlaneError
 from fairlane_hosts.simulator import (
     TEXTBOOK_VARIANTS,
     TIMESTAMP_BYTES,
@@ -64,7 +64,7 @@ def tcp_object(flow: Flow, shared: TcpOptions) -> dict[str, Any]:
     """The `tcp` object of a flow's connections. Raises RunError for a variant or an option that there is not."""
     try:
         variant = find_simulated(flow.variant)
-    except HostsError as error:
+    except FairlaneError as error:
         raise RunError(f"flow {flow.name}: {error}") from error
     options = with_given(shared, flow)
     tcp: dict[str, Any] = {

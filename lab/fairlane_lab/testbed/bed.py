@@ -268,7 +268,7 @@ class Bed:
     def begin(self, scenario: Scenario, folder: Path, wait_s: float) -> Running:
         """Set hosts and scheme, start sinks and senders; the flows start at instants that are set now, later by `wait_s`.
 
-        Raises RunError, HostsError, FairlaneError.
+        Raises RunError, FairlaneError.
         """
         assert self._settings is not None
         folder.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fairlane_hosts.errors import HostsError
+from fairlane_controller.errors import FairlaneError
 from fairlane_topology import state as fl_state
 from fairlane_topology.topology import managed_ports
 
@@ -66,7 +66,7 @@ def groups_of(scenarios: Sequence[Scenario], on_error: Callable[[Scenario, RunEr
     for order, scenario in enumerate(scenarios):
         try:
             group = _group_of(scenario)
-        except (RunError, HostsError) as error:
+        except (RunError, FairlaneError) as error:
             on_error(scenario, RunError(f"{scenario.point}: {error}"))
             continue
         key = json.dumps([group.document, group.program, group.seed, group.frame_bytes], sort_keys=True)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from fairlane import Place, RunState, duration_text, port_state
+from fairlane.switch import QUEUES_MAX
 from fairlane.text import format_rate
 
 from .config import RATE_PERIOD_MIN_S, GfrState, ManagedPort, VcConfig, place_of
@@ -51,6 +52,8 @@ def _port(port: ManagedPort, vcs: Sequence[VcConfig], run: RunState | None) -> I
         over, capacity = format_rate(total - port.capacity), format_rate(port.capacity)
         sums = f"the MCRs of {len(vcs)} VCs sum up to {format_rate(total)} on {port}"
         yield f".capacity: {sums}, {over} more than its capacity of {capacity}"
+    if port.queues == "wrr" and len(vcs) >= QUEUES_MAX:
+        yield f".queues: 'wrr' needs {len(vcs) + 1} queues, and a port has at most {QUEUES_MAX}: must be 'fifo' there"
     if run is None:
         return
     yield from run.unknown_place("", port.switch, port.port)

@@ -20,16 +20,17 @@ from fairlane.cli import (
     StateOption,
     SwitchOption,
     Targets,
+    answering,
     carry_out,
     complete_port,
     need_changes,
-    need_program,
     options_of,
     print_json,
     print_table,
     resolve,
     split_port,
     take_two,
+    unread,
 )
 from fairlane.switch import ChangeSet, EntityChange, same_entity
 from fairlane.text import describe, parse_count
@@ -62,9 +63,10 @@ def show(
 
     Examples: `fairlane threshold show`, `fairlane threshold show s1:3`, `fairlane threshold show -s s1 --json`
     """
-    snapshot = need_program(asyncio.run(take_two(resolve(state, switch, port), 0))[0], "qthresh")
-    rows = [one.to_json() for one in snapshot.objects_of_kind("policy") if port is None or one.port == port.number]
-    _print([{"class": row["traffic_class"], **row} for row in rows], as_json)
+    snapshot, _ = asyncio.run(take_two(resolve(state, switch, port), 0))
+    with answering(unread(snapshot, "qthresh"), len(snapshot.switches)):
+        rows = [one.to_json() for one in snapshot.objects_of_kind("policy") if port is None or one.port == port.number]
+        _print([{"class": row["traffic_class"], **row} for row in rows], as_json)
 
 
 def _print(rows: list[Plain], as_json: bool) -> None:
