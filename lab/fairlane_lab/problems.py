@@ -81,7 +81,7 @@ def unknown(what: str, given: object, allowed: Iterable[object]) -> str:
 
 Location = tuple[str | int, ...]
 _MEMBERS = frozenset({"int", "float", "str", "bool", "Between", "bars", "lines", "series", "cdf", "heat"})
-_SHAPES = frozenset({"list_type", "model_type", "dict_type"})
+_SHAPES = {"list_type": "a list", "model_type": "a table", "dict_type": "a table"}
 
 
 def pydantic_problems(error: ValidationError, model: type[Any], around: Location = ()) -> list[Problem]:
@@ -110,6 +110,8 @@ def _problem(path: Location, detail: ErrorDetails, model: type[Any]) -> Problem:
         text = unknown("key", str(detail["loc"][-1]), keys_at(model, detail["loc"][:-1]))
     elif kind == "missing":
         text = "is missing"
+    elif kind in _SHAPES:
+        text = f"got {given}; allowed: {_SHAPES[kind]}"
     elif kind == "literal_error":
         text = f"got {given}; allowed: {context.get('expected', '')}"
     elif kind == "value_error":

@@ -236,7 +236,7 @@ def test_an_axis_called_control_gives_its_labels_as_a_parameter() -> None:
         (('name = "vegas"', f'name = "{"v" * 33}"\ngroup = "g"'), "small.toml: flows[1].name: 'vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv' has 33 characters; allowed: up to 32"),
         (("[sets]", '[sets]\nthreshold = "flows.reno"'), "small.toml: sets.threshold: reno: say which key of the entry"),
         (("[sets]", '[sets]\nthreshold = [["control.threshold"]]'), "small.toml: sets.threshold: got [['control.threshold']]; allowed: a key such as flows.NAME.variant, a list of keys, or a table"),
-        (('scheme = "qthresh"', "qthresh = []"), "small.toml: control.qthresh: got []; input should be a valid dictionary"),
+        (('scheme = "qthresh"', "qthresh = []"), "small.toml: control.qthresh: got []; allowed: a table"),
         (("[sets]", '[sets]\nthreshold = "run.repeats.x"'), "small.toml: sets.threshold: x is below 2, which is no table"),
         (('name = "vegas"', 'name = "reno"'), "small.toml: flows[1].name: 'reno' is the name of an earlier flow"),
         (('name = "reno"', 'name = "vegas-2"\ngroup = "reno"'), "small.toml: flows[1].name: 'vegas-2' is the name of an earlier flow"),
