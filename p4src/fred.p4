@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // fred.p4: routes IP; a managed port drops by the packets that each flow has waiting (Lin and Morris, FRED, SIGCOMM 1997): RED's average queue over
-// the active flows is what a flow may have.
+// the active flows is what a flow may have. Packets that are taken in, and those that leave, make the average.
 #include <core.p4>
 #include <v1model.p4>
 
@@ -22,17 +22,19 @@ register<bit<32>>(PORTS) active_flows;               // [port], Nactive: flows w
 
 control Fred(inout metadata_t meta, in standard_metadata_t standard_metadata) {
     register<bit<8>>(FQ_STATES) strikes;             // [port ++ flow]; of a flow that has packets waiting
+    register<bit<32>>(PORTS) since_drop;             // [port], count + 1: packets since the last one that was dropped by chance; 0: below min_th
 
     Average() average_queue;
-    Choose() choose;
+    Sample() sample;
     bit<32> own;
     bit<32> flows;
+    bit<32> count;
+    bit<32> r;
     bit<8> strike;
     bit<64> scaled;
     bit<64> p_b;
+    bit<64> spent;
     bit<1> above;
-    bit<1> robust;
-    bit<1> chosen;
 
     // Read and written in one action: BMv2 runs ingress and egress side by side.
     @hidden action count_in() {
@@ -43,35 +45,51 @@ control Fred(inout metadata_t meta, in standard_metadata_t standard_metadata) {
     }
 
     apply {
-        average_queue.apply(meta, standard_metadata);
+        waiting_packets.read(meta.queue_packets, meta.queue);
+        if (meta.queue_packets == 0) {
+            average_queue.apply(meta, standard_metadata);
+        } else {
+            average.read(meta.avg, (bit<32>)meta.port);
+        }
         flow_packets.read(own, meta.cell);
         active_flows.read(flows, (bit<32>)meta.port);
         strikes.read(strike, meta.cell);
+        since_drop.read(count, (bit<32>)meta.port);
         if (own == 0) {
             strike = 0;
         }
         // qlen_i >= avgcq, without a division; avgcq is at least 1.
         scaled = ((bit<64>)own * (bit<64>)flows) << 16;
         above = (own >= 1 && scaled >= (bit<64>)meta.avg) ? 1w1 : 1w0;
-        robust = (meta.avg >= meta.min_th && meta.avg < meta.max_th && above == 1 && own >= meta.min_q) ? 1w1 : 1w0;
-        p_b = ((bit<64>)(meta.avg |-| meta.min_th) * (bit<64>)meta.slope) >> 8;
 
-        // Flows that do not slow down: more than min_th packets, twice their share of a long queue, or above it again.
+        // Flows that do not slow down: maxq packets, two of a long queue (many flows), or above their share again.
         if (((bit<64>)own << 16) >= (bit<64>)meta.min_th
-            || (meta.avg >= meta.max_th && own > 2 && scaled > (bit<64>)meta.avg << 1)
+            || (meta.avg >= meta.max_th && own >= 2)
             || (above == 1 && strike > 1)) {
             strike = strike |+| 1;
             meta.reason = REASON_AQM;
-        } else if (meta.avg >= meta.max_th) {
-            // Many flows: two packets each.
-            meta.reason = (own >= 2) ? REASON_AQM : REASON_NONE;
-        } else if (robust == 1 || meta.avg < meta.min_th) {
-            choose.apply(meta, robust, p_b, chosen);
-            meta.reason = (chosen == 1) ? REASON_AQM : REASON_NONE;
+        } else if (meta.avg < meta.min_th) {
+            count = 0;
+        } else if (meta.avg < meta.max_th) {
+            count = count |+| 1;
+            // Robust flows only: r < p_a = p_b / (1 - count * p_b), probabilities * 2^32.
+            if (above == 1 && own >= meta.min_q) {
+                p_b = ((bit<64>)(meta.avg - meta.min_th) * (bit<64>)meta.slope) >> 8;
+                spent = (bit<64>)(count - 1) * p_b;
+                random(r, 32w0, 32w0xFFFFFFFF);
+                if (spent + p_b >= 1 << 32 || (bit<64>)r * ((1 << 32) - spent) < p_b << 32) {
+                    count = 1;
+                    meta.reason = REASON_AQM;
+                }
+            }
         }
         strikes.write(meta.cell, strike);
+        since_drop.write((bit<32>)meta.port, count);
         if (meta.reason == REASON_NONE) {
             count_in();
+            if (meta.queue_packets != 0) {
+                sample.apply(meta);
+            }
         }
     }
 }
@@ -113,6 +131,7 @@ control FredIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
 
 control FredEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     Dequeue() dequeue;
+    Sample() sample;
     Send() send;
     NoteIdle() note_idle;
 
@@ -132,6 +151,7 @@ control FredEgress(inout headers_t hdr, inout metadata_t meta, inout standard_me
             dequeue.apply(meta, standard_metadata);
             note_idle.apply(meta, standard_metadata);
             if (meta.queue_drop == 0) {
+                sample.apply(meta);
                 send.apply(meta, standard_metadata);
             }
         }

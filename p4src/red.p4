@@ -15,6 +15,38 @@
 #include "include/aqm/average.p4"
 #include "include/aqm/ecn.p4"
 
+// Section 8 of the paper: one packet of 1 .. 1/p_b, each as likely, is chosen when count * p_b reaches R. p_b is * 2^32; `between`: it is a matter of chance.
+control Choose(in metadata_t meta, in bit<1> between, in bit<64> p_b, out bit<1> chosen) {
+    register<bit<32>>(PORTS) since_last;     // [port], count + 1: packets since the last one that was marked or dropped; 0: below min_th
+    register<bit<32>>(PORTS) chance;         // [port], R, * 2^32
+
+    bit<32> count;
+    bit<32> r;
+
+    apply {
+        since_last.read(count, (bit<32>)meta.port);
+        chance.read(r, (bit<32>)meta.port);
+        chosen = 0;
+        if (between == 0) {
+            count = 0;
+        } else if (p_b >= 0xFFFFFFFF) {
+            chosen = 1;
+            count = 0;
+        } else {
+            count = count + 1;
+            if (count > 1 && (bit<64>)(count - 1) * p_b >= (bit<64>)r) {
+                chosen = 1;
+                count = 1;
+            }
+            if (count == 1) {
+                random(r, 32w0, 32w0xFFFFFFFF);
+                chance.write((bit<32>)meta.port, r);
+            }
+        }
+        since_last.write((bit<32>)meta.port, count);
+    }
+}
+
 control Red(inout headers_t hdr, inout metadata_t meta, in standard_metadata_t standard_metadata) {
     Average() average_queue;
     Choose() choose;

@@ -7,6 +7,7 @@ probability. Of the drops their number must be what the model's probabilities ad
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter, deque
 from collections.abc import Callable
@@ -30,9 +31,10 @@ FRAME = Cbr(1, 1, 960, 0, 0).frame_bytes
 
 
 class Port:
-    """What waits for a line, in exact times. The frame on the line does not wait."""
+    """What waits for a line, in exact times. The frame on the line does not wait. `left` hears how many packets still wait as one leaves."""
 
-    def __init__(self) -> None:
+    def __init__(self, left: Callable[[int], None]) -> None:
+        self.left = left
         self.waiting: deque[tuple[int, int, int]] = deque()
         self.free_ns = Fraction(0)
         self.delay_us = 0
@@ -51,6 +53,7 @@ class Port:
             self.delay_us = starts // 1_000 - came_us
             self.empty_since_us = starts // 1_000 if not self.waiting else self.empty_since_us
             self.free_ns += Fraction(length * 8 * NS_PER_S, RATE_BPS)
+            self.left(len(self.waiting))
 
     def take(self, now_ns: int, length: int, source: int) -> None:
         """A packet that was accepted."""
@@ -62,11 +65,11 @@ class Port:
         return sum(length for _, length, _ in self.waiting)
 
 
-def flows(seed: int, end_ns: int) -> list[Cbr]:
-    """Two sources of changing rates, at times silent, together up to twice what the line takes."""
+def flows(seed: int, end_ns: int, sources: int = 2) -> list[Cbr]:
+    """Two sources of changing rates, at times silent, together up to twice what the line takes; or more of them."""
     numbers = random.Random(seed)
     out: list[Cbr] = []
-    for port in (1, 2):
+    for port in range(1, sources + 1):
         at = 1_000_000 + port
         while at < end_ns:
             length = numbers.randrange(50_000_000, 500_000_000)
@@ -83,11 +86,15 @@ def check(
     end_ns: int,
     meet: Callable[[World, Port, int], float],
     chosen: Callable[[float], None],
+    taken: Callable[[int], None] = lambda _: None,
+    left: Callable[[int], None] = lambda _: None,
+    sources: int = 2,
     **settings: Any,
 ) -> None:
-    """Runs a program beside a model: `meet` says a packet's chance, and compares; `chosen` hears that it was dropped."""
-    sent = flows(seed, end_ns)
-    world, port = World(program, sent, sink_rate_bps=RATE_BPS, seed=seed), Port()
+    """Runs a program beside a model: `meet` says a packet's chance, and compares; `chosen` hears that it was dropped, `taken` that
+    it was not, with the packets that wait before it; `left` hears of those that leave, as Port's does."""
+    sent = flows(seed, end_ns, sources)
+    world, port = World(program, sent, sink_rate_bps=RATE_BPS, seed=seed), Port(left)
     contract = load_program(program)
     (entry,) = contract.entries(PortState(port=SINK_PORT, rate_bps=RATE_BPS), contract.Settings(**settings))
     world.write(+entry)
@@ -106,6 +113,7 @@ def check(
             chosen(chance)
         else:
             assert chance < 1, now
+            taken(len(port.waiting))
             port.take(now, length, source)
     assert drops > 20
     assert abs(drops - expected) <= 4 * variance**0.5, (drops, expected)
@@ -154,22 +162,35 @@ def test_red_is_the_paper_s(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_fred_is_the_paper_s(seed: int) -> None:
-    model = Fred(min_th=5, max_th=15, max_p=0.1, min_q=2)
+    model, found, count = Fred(min_th=5, max_th=9, max_p=0.1, min_q=2), 0.0, 0
 
     def meet(world: World, port: Port, now_us: int) -> float:
-        model.average(len(port.waiting), now_us - port.empty_since_us)
-        found = world.register("average", SINK_PORT) / 2**16
-        assert abs(found - model.avg) < 0.01 + model.avg * 0.005, now_us
-        model.avg = found  # its comparisons are with this one
+        nonlocal found, count
         waiting = Counter(source for _, _, source in port.waiting)
         assert world.register("active_flows", SINK_PORT) <= len(waiting) + 1, now_us  # this one may have come in
-        return model.decide(port.arriving[0], waiting)
+        found, count = world.register("average", SINK_PORT) / 2**16, world.register("since_drop", SINK_PORT) - 1
+        return model.decide(port.arriving[0], waiting, now_us - port.empty_since_us)
 
-    def chosen(chance: float) -> None:
-        if chance < 1:
+    def sample(waiting: int) -> None:
+        model.sample(waiting)
+        model.avg = math.ceil(model.avg * 2**16) / 2**16  # a threshold met to the bit is met by both
+
+    def compare() -> None:
+        assert abs(found - model.avg) < 0.01 + model.avg * 0.005
+        assert count == model.count
+        model.avg = found  # its comparisons are with this one
+
+    def chosen(_: float) -> None:
+        if model.drawn:
             model.record_choice(False)
+        compare()
 
-    check("fred", seed, 6 * NS_PER_S, meet, chosen, min_th=5, max_th=15, max_p=0.1, min_q=2)
+    def taken(waiting: int) -> None:
+        if waiting:  # else it has left at once
+            sample(waiting)
+            compare()
+
+    check("fred", seed, 6 * NS_PER_S, meet, chosen, taken, sample, seed + 3, min_th=5, max_th=9, max_p=0.1, min_q=2)
 
 
 @pytest.mark.parametrize("seed", range(1, 5))

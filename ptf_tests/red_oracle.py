@@ -66,21 +66,33 @@ class Fred(Red):
     max_p: float = 0.02
     min_q: int = 4
     strikes: Counter[int] = field(default_factory=Counter[int])
+    drawn: bool = False
+    "The last packet was a matter of chance; `record_choice` hears of it when it was dropped."
 
-    def decide(self, flow: int, waiting: Counter[int]) -> float:
-        """A packet of a flow comes after `average`: its chance to be dropped, with what waits of each flow."""
+    def decide(self, flow: int, waiting: Counter[int], idle_us: float) -> float:
+        """A packet of a flow comes: its chance to be dropped, with what waits of each flow, or how long nothing has."""
+        if not +waiting:
+            self.average(0, idle_us)
+        self.drawn = False
         own = waiting[flow]
         if not own:
             self.strikes[flow] = 0
         fair = max(1.0, self.avg / max(1, len(+waiting)))
-        long = self.avg >= self.max_th
-        if own >= self.min_th or (long and own > 2 * fair) or (own >= fair and self.strikes[flow] > 1):
+        max_q = 2 if self.avg >= self.max_th else self.min_th
+        if own >= max_q or (own >= fair and self.strikes[flow] > 1):
             self.strikes[flow] += 1
             return 1.0
-        if long:
-            return float(own >= 2)
         if self.avg < self.min_th:
             self.count = -1
-        elif own >= max(self.min_q, fair):
-            return self.chance(self.max_p * (self.avg - self.min_th) / (self.max_th - self.min_th))
+        elif self.avg < self.max_th:
+            self.count += 1
+            if own >= max(self.min_q, fair):
+                self.drawn = True
+                p_b = self.max_p * (self.avg - self.min_th) / (self.max_th - self.min_th)
+                rest = 1 - self.count * p_b
+                return min(1.0, p_b / rest) if rest > 0 else 1.0
         return 0.0
+
+    def sample(self, q: int) -> None:
+        """A packet that met q others was taken in, or one left and q wait."""
+        self.avg += self.w_q * (q - self.avg)
