@@ -22,7 +22,6 @@ use crate::config::{
     App, Config, End, FlowConfig, HostConfig, MachineConfig, PortSettings, SwitchConfig,
     DEFAULT_MTU,
 };
-
 use crate::error::ConfigError;
 use crate::host::Host;
 use crate::results::Transfer;
