@@ -99,9 +99,8 @@ def wishes(scenario: Scenario) -> Wishes:
         if flow.receiver not in senders:
             variant, tcp = find_variant(flow.variant), tcp_of(scenario, flow)
             asked = {"tcp_timestamps": tcp.timestamps, "tcp_sack": tcp.sack, "tcp_ecn": tcp.ecn}
-            receiving = replace(
-                variant, optional_sysctls=OPTIONAL_SYSCTLS
-            )  # a least RTO bounds Linux's delayed ACKs too
+            # Not the sender's least RTO, which would bound the receiver's delayed ACKs.
+            receiving = replace(variant, optional_sysctls=OPTIONAL_SYSCTLS)
             offered = hosts.setdefault(flow.receiver, HostWish(receiving, {})).sysctls
             offered |= {name: 1 for name, on in asked.items() if on or (name != "tcp_ecn" and variant.sysctls[name])}
     needing = {name: replace(wish, programs=tuple(programs.get(name, ()))) for name, wish in hosts.items()}

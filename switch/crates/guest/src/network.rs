@@ -128,8 +128,9 @@ pub fn set_up_line(index: usize, line: &Line) -> io::Result<()> {
     const TCA_KIND: u16 = 1;
     const TCA_OPTIONS: u16 = 2;
     let (name, qdisc) = (format!("eth{index}"), &line.qdisc);
-    set_mtu(&name, line.mtu)?; // many queues derive a quantum or a threshold from it
-                               // tcmsg: family, padding; index; handle, parent, info
+    // Before the queue, which may derive a quantum or a threshold from it.
+    set_mtu(&name, line.mtu)?;
+    // tcmsg: family, padding; index; handle, parent, info
     Request::new(RTM_NEWQDISC, Request::CREATE, &[0; 4])
         .number(index_of(&name)?)
         .number(0)
