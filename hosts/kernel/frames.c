@@ -13,6 +13,8 @@
 #include <linux/time-internal.h>
 #include <net/sch_generic.h>
 
+#define FL_MTU_MAX 9000 // as in a topology
+
 struct fl_shared {
 	u64 lookahead;		// ns from a frame that we send to the first that can arrive for it
 	u32 in_at, out_at;	// where the logs begin, from here
@@ -62,13 +64,14 @@ unsigned long long fairlane_next_frame(void) {
 }
 
 static void fl_take(struct fl_frame *frame) {
-	const unsigned int headroom = NET_IP_ALIGN + NET_SKB_PAD + 12, longest = ETH_HLEN + VLAN_HLEN + ETH_DATA_LEN;
-	const unsigned int size = SKB_DATA_ALIGN(headroom + longest) + SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
+	const unsigned int headroom = NET_IP_ALIGN + NET_SKB_PAD + 12, header = ETH_HLEN + VLAN_HLEN;
+	const unsigned int room = max(frame->len, header + ETH_DATA_LEN); // only a frame that needs more than usual has more
+	const unsigned int size = SKB_DATA_ALIGN(headroom + room) + SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
 	struct fl_link *link = links[frame->link];
 	struct sk_buff *skb = NULL;
 	void *buffer;
 
-	if (!netif_running(link->dev) || frame->len < ETH_HLEN || frame->len > longest)
+	if (!netif_running(link->dev) || frame->len < ETH_HLEN || frame->len > header + FL_MTU_MAX)
 		return;
 	buffer = netdev_alloc_frag(size);
 	if (buffer)
@@ -249,6 +252,7 @@ static int __init fl_make_links(void) {
 		skb_queue_head_init(&links[i]->arrived);
 		dev->netdev_ops = &fl_link_ops;
 		dev->needed_headroom = 12;
+		dev->max_mtu = FL_MTU_MAX;
 		eth_hw_addr_set(dev, memory->interfaces[i].mac);
 		netif_napi_add(dev, &links[i]->napi, fl_poll);
 		error = register_netdev(dev);

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fairlane_hosts.programs import PROGRAMS
-from fairlane_hosts.variants import Variant, find_variant, receiver_programs
+from fairlane_hosts.variants import OPTIONAL_SYSCTLS, Variant, find_variant, receiver_programs
 
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario, TcpOptions, tcp_of
@@ -99,7 +99,9 @@ def wishes(scenario: Scenario) -> Wishes:
         if flow.receiver not in senders:
             variant, tcp = find_variant(flow.variant), tcp_of(scenario, flow)
             asked = {"tcp_timestamps": tcp.timestamps, "tcp_sack": tcp.sack, "tcp_ecn": tcp.ecn}
-            offered = hosts.setdefault(flow.receiver, HostWish(variant, {})).sysctls
+            # Not the sender's least RTO, which would bound the receiver's delayed ACKs.
+            receiving = replace(variant, optional_sysctls=OPTIONAL_SYSCTLS)
+            offered = hosts.setdefault(flow.receiver, HostWish(receiving, {})).sysctls
             offered |= {name: 1 for name, on in asked.items() if on or (name != "tcp_ecn" and variant.sysctls[name])}
     needing = {name: replace(wish, programs=tuple(programs.get(name, ()))) for name, wish in hosts.items()}
     return Wishes(needing, routes)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import hashlib
 import json
@@ -32,7 +33,7 @@ from fairlane_lab.runners import sim
 from fairlane_lab.scenario import App, Flow, TcpOptions
 from fairlane_lab.sim.kernel import BUILT, Machine, make_machine
 from fairlane_topology.links import LinkChange
-from sim_scenarios import RATE_BPS, RENO, VEGAS, cbr, scenario
+from sim_scenarios import DUMBBELL, RATE_BPS, RENO, VEGAS, cbr, scenario
 
 built = pytest.mark.skipif(not (BUILT / "linux").exists(), reason="no kernel is built: make kernel")
 RUN = scenario(RENO, VEGAS, duration_s=20.0, warmup_s=5.0, series=True)
@@ -130,6 +131,21 @@ def test_a_largest_window_holds_on_linux_as_in_the_simulator() -> None:
     windows = [point.value for point in on_linux.series if point.metric == "cwnd_packets" and point.t_s > 1]
     assert max(windows) == 5
     assert goodput_bps(on_linux)["clamped"] == pytest.approx(goodput_bps(simulated)["clamped"], rel=0.03)
+
+
+@built
+@pytest.mark.parametrize("port", [{}, {"qdisc": "pfifo limit 50"}])
+def test_segments_are_as_long_as_the_topology_s_mtu_allows(port: dict[str, str]) -> None:
+    """All interfaces had 1,500 bytes: hosts sent shorter segments than asked for, and a queue of Linux's took no longer frame."""
+    topology = copy.deepcopy(DUMBBELL)
+    for host in topology["hosts"].values():
+        host["mtu"] = 9000
+    topology["switches"]["s1"]["ports"]["3"] |= port
+    run = replace(scenario(RENO, tcp=TcpOptions(mss_bytes=8_000)), topology=topology)
+    (on_linux,) = sim.run_kernel(run).flows
+    assert on_linux.goodput_bps > 0.9 * RATE_BPS
+    measured_s = run.duration_s - run.warmup_s
+    assert on_linux.segments_sent == pytest.approx(on_linux.goodput_bps * measured_s / 8 / 8_000, rel=0.05)
 
 
 @built

@@ -201,6 +201,9 @@ def test_a_receiver_offers_what_its_senders_ask_for() -> None:
     assert (sack["h1"].sysctls, sack["h3"].sysctls) == ({"tcp_sack": 1}, {"tcp_sack": 1})
     ecn = wishes(scenario(replace(RENO, tcp={"ecn": True}))).hosts
     assert (ecn["h1"].sysctls, ecn["h3"].sysctls) == ({"tcp_ecn": 1}, {"tcp_ecn": 1})
+    mrto = wishes(scenario(replace(RENO, variant="mrto"))).hosts
+    least_us = [mrto[host].variant.optional_sysctls["tcp_rto_min_us"] for host in ("h1", "h3")]
+    assert least_us == [1, 200_000]  # Linux's delayed ACKs end a tick before the receiver's own least RTO
 
 
 def test_two_flows_of_one_pair_cannot_have_two_windows() -> None:

@@ -262,6 +262,7 @@ def network_of(
         "links": [
             {
                 "name": link.name,
+                "mtu": link.mtu,
                 **{key: _end(end) for key, end in (("a", link.a), ("b", link.b))},
                 **{key: _direction(way) for key, way in (("a_to_b", link.a_to_b), ("b_to_a", link.b_to_a))},
             }

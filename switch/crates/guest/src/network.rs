@@ -56,6 +56,7 @@ pub fn set_up(machine: &Namespace, index: usize, host: &Host) -> io::Result<Name
     machine.enter()?;
     move_interface(&name, &namespace)?;
     namespace.enter()?;
+    set_mtu(&name, host.mtu)?;
     let control = Control::new()?;
     for offload in ETHTOOL_OFF {
         control.switch_off(&name, offload)?;
@@ -127,6 +128,8 @@ pub fn set_up_line(index: usize, line: &Line) -> io::Result<()> {
     const TCA_KIND: u16 = 1;
     const TCA_OPTIONS: u16 = 2;
     let (name, qdisc) = (format!("eth{index}"), &line.qdisc);
+    // Before the queue, which may derive a quantum or a threshold from it.
+    set_mtu(&name, line.mtu)?;
     // tcmsg: family, padding; index; handle, parent, info
     Request::new(RTM_NEWQDISC, Request::CREATE, &[0; 4])
         .number(index_of(&name)?)
@@ -209,6 +212,18 @@ fn bring_up(name: &str) -> io::Result<()> {
         .number(up)
         .number(up)
         .call(&format!("{name}: up"))
+}
+
+/// RTM_NEWLINK with IFLA_MTU.
+fn set_mtu(name: &str, mtu: u32) -> io::Result<()> {
+    const IFLA_MTU: u16 = 4;
+    // As for `bring_up`; no flag changes.
+    Request::new(RTM_NEWLINK, 0, &[0; 4])
+        .number(index_of(name)?)
+        .number(0)
+        .number(0)
+        .attribute(IFLA_MTU, &mtu.to_ne_bytes())
+        .call(&format!("{name}: MTU {mtu}"))
 }
 
 /// A request of rtnetlink(7) in the making: no ioctl moves an interface, or gives a route metrics.

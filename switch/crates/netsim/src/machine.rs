@@ -19,7 +19,8 @@
 use crate::build;
 use crate::calendar::EntityId;
 use crate::config::{
-    App, Config, FlowConfig, HostConfig, MachineConfig, PortSettings, SwitchConfig,
+    App, Config, End, FlowConfig, HostConfig, MachineConfig, PortSettings, SwitchConfig,
+    DEFAULT_MTU,
 };
 use crate::error::ConfigError;
 use crate::host::Host;
@@ -60,10 +61,19 @@ pub(crate) fn lines(config: &Config) -> Vec<Line> {
             switch: switch.name.clone(),
             port: port.port,
             rate_bps: port.options.rate_bps.as_ref().map_or(0, Rate::bps),
+            mtu: mtu_at(config, &switch.name, Some(port.port)),
             qdisc: port.qdisc.clone()?,
         })
     };
     ports.filter_map(line).collect()
+}
+
+/// The MTU of what is plugged in there.
+fn mtu_at(config: &Config, node: &str, port: Option<u32>) -> u32 {
+    let is_here = |end: &End| end.node == node && end.port == port;
+    let mut links = config.links.iter();
+    let found = links.find(|link| is_here(&link.a) || is_here(&link.b));
+    found.map_or(DEFAULT_MTU, |link| link.mtu)
 }
 
 /// What the rates of `lines` follow, as a port with queues of its own would.
@@ -444,6 +454,7 @@ fn plan_of(config: &Config, settings: &MachineConfig, hosts: &[usize]) -> Plan {
         let linux = host.linux.clone().unwrap_or_default();
         plan::Host {
             name: host.name.clone(),
+            mtu: mtu_at(config, &host.name, None),
             addresses: host.addresses().collect(),
             neighbours: others
                 .flat_map(HostConfig::addresses)

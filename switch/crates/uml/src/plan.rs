@@ -45,6 +45,8 @@ pub struct Plan {
 #[serde(deny_unknown_fields)]
 pub struct Host {
     pub name: String,
+    /// Of its interface: bytes of the longest IP packet.
+    pub mtu: u32,
     pub addresses: Vec<IpAddr>,
     /// Everybody it may talk to, and the Ethernet address to send to: it never asks.
     pub neighbours: Vec<(IpAddr, String)>,
@@ -60,6 +62,7 @@ pub struct Line {
     pub switch: String,
     pub port: u32,
     pub rate_bps: u64,
+    pub mtu: u32,
     pub qdisc: Qdisc,
 }
 

@@ -157,6 +157,7 @@ fn plan(senders: &[&str], seconds: u64) -> Plan {
     ];
     let host = |host: usize| Host {
         name: format!("h{}", host + 1),
+        mtu: 1500,
         addresses: vec![ip(host)],
         neighbours: (0..=last).map(|other| (ip(other), mac(other))).collect(),
         sysctls: sysctls

@@ -17,6 +17,9 @@ use uml::plan::Line;
 /// The shortest period of sampling.
 const SAMPLE_PERIOD_NS_MIN: u64 = 1_000;
 const THREADS_MAX: usize = 1_024;
+/// As in a topology; `hosts/kernel/frames.c` takes no more.
+const MTU_MIN: u32 = 576;
+const MTU_MAX: u32 = 9_000;
 
 /// What links may be plugged into, by node: the ports of a switch; of a host one interface, which has no number.
 type Sockets<'a> = BTreeMap<Option<u32>, Option<&'a str>>;
@@ -119,6 +122,9 @@ impl Config {
         for (i, link) in self.links.iter().enumerate() {
             let here = KeyPath::of("links", i);
             here.at("name").once(&link.name, &mut names)?;
+            let is_allowed = (MTU_MIN..=MTU_MAX).contains(&link.mtu);
+            let allowed = format_args!("{MTU_MIN} to {MTU_MAX}");
+            here.at("mtu").allow(is_allowed, link.mtu, allowed)?;
             for (name, end) in [("a", &link.a), ("b", &link.b)] {
                 plug(&here.at(name), end, &link.name, nodes)?;
             }

@@ -14,11 +14,20 @@ pub struct LinkConfig {
     pub name: String,
     pub a: End,
     pub b: End,
+    /// Bytes of the longest IP packet, 576 to 9000: of the interfaces of real hosts, and of lines. The other parts do not ask for it.
+    #[serde(default = "default_mtu")]
+    pub mtu: u32,
     /// What differs from a perfect line.
     #[serde(default)]
     pub a_to_b: LinkSettings,
     #[serde(default)]
     pub b_to_a: LinkSettings,
+}
+
+pub(crate) const DEFAULT_MTU: u32 = 1500;
+
+fn default_mtu() -> u32 {
+    DEFAULT_MTU
 }
 
 /// Where a link ends: a switch's port, or a host (which has one interface).

@@ -8,6 +8,7 @@ mod node;
 
 pub use apps::{App, Bytes, CbrUdp, Command, Distribution, Interactive, OnOff, Video, Web};
 pub use change::{Change, PortSample, RegisterSample, Sample};
+pub(crate) use link::DEFAULT_MTU;
 pub use link::{CaptureConfig, Direction, End, LinkConfig, LinkSettings, Side};
 pub use node::{
     HostConfig, LinuxFlow, LinuxHost, Mac, MachineConfig, PortSettings, Program, SwitchConfig,

@@ -100,6 +100,7 @@ fn what_does_not_fit_together_is_told() {
         ("/links/0/a/node", json!("h9"), "links[0].a.node: there is no \"h9\"; there are: \"h1\", \"h2\", \"h3\", \"h4\", \"s1\", \"s2\""),
         ("/links/0/a/port", json!(1), "links[0].a.port: 1 is given, but \"h1\" is a host: it has one interface"),
         ("/links/0/b/port", json!(null), "links[0].b.port: is missing: which port of switch \"s1\""),
+        ("/links/0/mtu", json!(9_001), "links[0].mtu: 9001 is not allowed; allowed: 576 to 9000"),
         ("/links/0/b/port", json!(9), "links[0].b.port: 9 is not allowed; allowed: a port of \"s1\": 1, 2, 3"),
         ("/links/1/b/port", json!(1), "links[1].b: link \"h1-s1\" is plugged in there already"),
         ("/links/4/a_to_b/loss", json!(2), "links[4].a_to_b.loss: 2 is out of range; allowed: 0 to 1"),
