@@ -70,25 +70,23 @@ class LiveSwitch:
     interfaces: dict[int, str] = field(default_factory=lambda: dict[int, str]())
     grpc_port: int = field(default_factory=unused_ports.unused)
     thrift_port: int = field(default_factory=unused_ports.unused)
+    own_program: bool = False
+    "It loads qthresh by itself (`--pipeline`)."
     process: subprocess.Popen[bytes] | None = None
 
-    def start(self, *, own_program: bool = False) -> None:
-        """Start and wait until the P4Runtime port accepts.
-
-        Args:
-            own_program: the switch loads qthresh by itself (`--pipeline`).
-        """
+    def start(self) -> None:
+        """Start and wait until the P4Runtime port accepts."""
         path = binary(self.target)
         assert path is not None
         grpc = f"127.0.0.1:{self.grpc_port}"
         ports = [part for port, name in self.interfaces.items() for part in ("-i", f"{port}@{name}")]
         if self.target == "bmv2":
-            program = [str(COMPILED / "qthresh.json")] if own_program else ["--no-p4"]
+            program = [str(COMPILED / "qthresh.json")] if self.own_program else ["--no-p4"]
             command = [path, *program, "--device-id", "1", *ports, "--thrift-port", str(self.thrift_port)]
             command += ["--", "--grpc-server-addr", grpc, "--cpu-port", "510"]
         else:
             command = [path, "--device-id", "1", "--grpc", grpc, "--cpu-port", "510", *ports]
-            if own_program:
+            if self.own_program:
                 command += ["--pipeline", str(COMPILED / "qthresh.json")]
                 command += ["--p4info", str(COMPILED / "qthresh.p4info.txtpb")]
             if 3 in self.interfaces:

@@ -75,7 +75,8 @@ def test_a_restarted_switch_has_everything_back_and_nothing_stale(switch: LiveSw
         }
         switch.kill()
         wait_until("the loop to notice", lambda: switch.loop_status()["error"])
-        switch.start(own_program=own_program)
+        switch.own_program = own_program
+        switch.start()
         wait_until("the switch to be served", lambda: switch.loop_status()["connected"])
         assert {table: switch.json("p4", "table_dump", table) for table in before} == before
         assert switch.json("flows") == []
