@@ -27,8 +27,9 @@ from fairlane_lab.definition.judging import (
 from fairlane_lab.definition.loading import load, load_text
 from fairlane_lab.paths import EXPERIMENTS, RESULTS_PAGES
 from fairlane_lab.problems import ExperimentError
-from fairlane_lab.report.archive import archive_run
+from fairlane_lab.report.archive import archive_run, open_measured
 from fairlane_lab.report.judged import Answer, Judged, claim_rows
+from fairlane_lab.report.judged import judge as judged_bounds
 from fairlane_lab.report.publish import write_pages
 from fairlane_lab.results.verdicts import PointRuns, Verdict, judge
 from lab_command import lab
@@ -188,6 +189,24 @@ def test_a_claim_is_met_when_each_of_its_bounds_is() -> None:
     (row,) = [row for row in claim_rows([replace(nearest, day="2026-11-25")]) if row.claim.id == "G3"]
     assert str(row.answers["sim"]).startswith("met†: 91.0 %"), "the runs are older than the bound"
     assert answers(("sim", "met", 0.99), ("sim", "undecided", 0.95))["sim"].state == "undecided"
+
+
+def test_of_bounds_with_one_text_each_verdict_has_its_own() -> None:
+    asked = [
+        Expectation(
+            text="it nears ORG", metric="relative_time", min=0.97, relative_to={"file_bytes": size}, why=f"{size}"
+        )
+        for size in (10_240, 20_480)
+    ]
+    definition = load("fasttcp-fig3")
+    definition = replace(definition, experiment=definition.experiment.model_copy(update={"expect": (*asked,)}))
+    measured = open_measured(RESULTS_PAGES / "data", definition)
+    run, verdict = measured.runs[0], measured.runs[0].verdicts[0]
+    verdicts = [
+        replace(verdict, text="it nears ORG", min=0.97, max=None, relative_to=each.relative_to) for each in asked
+    ]
+    found = judged_bounds(replace(measured, runs=(run.model_copy(update={"verdicts": verdicts}),)))
+    assert [each.why for each in found] == ["10240", "20480"]
 
 
 def test_a_claim_over_two_experiments_needs_both() -> None:

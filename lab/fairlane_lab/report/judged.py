@@ -128,13 +128,20 @@ class Judged:
 
 def judge(experiment: Measured) -> list[Judged]:
     """Every bound in the file's order, in every runtime in which it is asked."""
-    expect = {each.text: each for each in experiment.definition.experiment.expect}
     found: dict[tuple[str, ...], dict[str, Judged]] = {}
     for run in experiment.runs:
         for verdict in run.verdicts:
-            one = Judged(run.experiment, run.runtime, run.started[:10], verdict, expect.get(verdict.text))
+            asked = _asked(experiment.definition.experiment.expect, verdict)
+            one = Judged(run.experiment, run.runtime, run.started[:10], verdict, asked)
             found.setdefault((one.text, one.bound, one.per), {})[run.runtime] = one
     return [one for runtimes in found.values() for one in runtimes.values()]
+
+
+def _asked(expect: Iterable[Expectation], verdict: Verdict) -> Expectation | None:
+    """What the file asks now: of bounds with one text the verdict's own, else the last."""
+    same = [each for each in expect if each.text == verdict.text]
+    own = (verdict.min, verdict.max, verdict.relative_to)
+    return next((each for each in same if (each.min, each.max, each.relative_to) == own), same[-1] if same else None)
 
 
 @dataclass(frozen=True)
