@@ -230,7 +230,7 @@ def sentences(judged: Iterable[Judged]) -> list[Sentence]:
         answers = {runtime: answer_of(mine) for runtime, mine in of_runtime.items() if mine}
         bounds = {each.bound for each in asked}
         bound = asked[0].bound if len(bounds) == 1 else f"{len(bounds)} bounds"
-        why = next((each.why for each in asked if each.state == "not met" and each.why), "")
+        why = " ".join(dict.fromkeys(each.why for each in asked if each.state == "not met" and each.why))
         rows.append(Sentence(experiment, claims.get(text, text), bound, answers, why))
     return rows
 
