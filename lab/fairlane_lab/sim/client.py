@@ -81,6 +81,9 @@ class SimSwitch:
     async def ping(self, timeout_s: float) -> None:
         """It always answers."""
 
+    async def cookie(self) -> None:
+        """The program came with the run, without one; it does not restart."""
+
     async def write(self, entities: Iterable[Any]) -> None:
         """One batch of updates; messages of the stream go at once. Raises P4ClientError."""
         updates: list[p4r.Update] = []
