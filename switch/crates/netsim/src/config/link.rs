@@ -14,7 +14,7 @@ pub struct LinkConfig {
     pub name: String,
     pub a: End,
     pub b: End,
-    /// Bytes of the longest IP packet, 576 to 9000: of the interfaces of real hosts, and of lines. The other parts do not ask for it.
+    /// Bytes of the longest IP packet, 576 to 9000. Linux's hosts and queues have it; the simulator's own do not ask for it.
     #[serde(default = "default_mtu")]
     pub mtu: u32,
     /// What differs from a perfect line.
