@@ -242,6 +242,26 @@ async def test_the_last_slot_is_the_last(switch: LiveSwitch) -> None:
         assert len(await client.read_table("flow_v4")) == 100
 
 
+async def test_a_dry_run_serves_a_switch_that_has_loaded_its_program_by_itself(switch: LiveSwitch) -> None:
+    with switch.loop():
+        pass  # the switch has the program
+    run, log = read_run_state(switch.folder), EventLog(switch.folder / "dry.jsonl")
+    endpoint = Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")
+    agent = SwitchAgent(endpoint, QthreshTopology(run), log, state=run.switch("s1"), dry_run=True)
+    task = asyncio.create_task(agent.run())
+    try:
+        await until("the loop to serve the switch", lambda: agent.client is not None)
+        switch.kill()
+        await until("the loop to notice", lambda: agent.client is None)
+        switch.own_program = True
+        switch.start()
+        await until("the loop to serve it again", lambda: agent.client is not None)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        log.close()
+
+
 async def test_after_a_refused_flow_new_entries_pause_and_one_event_says_why(switch: LiveSwitch) -> None:
     def refuses(update: p4r.Update) -> tuple[GRPCStatusCode, str] | None:
         return (GRPCStatusCode.INVALID_ARGUMENT, "not this one") if table_of(update) == "flow_v4" else None

@@ -114,7 +114,7 @@ class SwitchAgent:
         self._half_restored = False
         "The connection was lost while a restarted switch got its program and entries back."
         self._cookie: int | None = None
-        "Of the program in the last session: a switch that loads a program by itself has one without a cookie after a restart."
+        "Of the program in the last session, where we may restore it: a switch that has loaded one by itself since then has no cookie."
         self._failures = 0
         self._served = False
         self.control = topology.control_type(self, topology)
@@ -187,7 +187,7 @@ class SwitchAgent:
             if not client.has_pipeline or self._half_restored or (cookie is None and self._cookie is not None):
                 await self._restore(client)
                 cookie = await client.cookie()
-            self._cookie = cookie
+            self._cookie = None if self.state is None or self.dry_run else cookie
             await self.control.take_over(client)
             self.client, self.last_error, self._served = client, None, True
             self.ready.set()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import itertools
 import os
 import shutil
@@ -42,6 +43,16 @@ _numbers = itertools.count()
 T = TypeVar("T")
 
 
+def _run(command: str) -> None:
+    interfaces.run(*command.split(), timeout_s=_TIMEOUT_S)
+
+
+def _bring_up(interface: str, mtu: int) -> None:
+    interfaces.quiet(interface)
+    interfaces.disable_offloads(interface)
+    _run(f"ip link set dev {interface} mtu {mtu} up")
+
+
 class Network(contextlib.ExitStack[None]):
     """The namespaces `sender`, `receiver` and `middle`, joined by cables without offloads. Raises HostsError `check`, `namespace`."""
 
@@ -60,7 +71,7 @@ class Network(contextlib.ExitStack[None]):
             middle = self.netns["middle"]
             self.run(role, f"ip link add eth0 type veth peer name {side} netns {middle}")
             for where, interface in ((role, "eth0"), ("middle", side)):
-                self.run(where, f"ip link set dev {interface} mtu {mtu} up", interface)
+                self._do(where, functools.partial(_bring_up, interface, mtu))
             for command in (
                 "ip link set dev lo up",
                 f"ip link set dev eth0 address {_MACS[own]}",
@@ -88,17 +99,13 @@ class Network(contextlib.ExitStack[None]):
         """Run `action` in a namespace."""
         return apply.run_in_namespace(self.netns[role], action)
 
-    def run(self, role: str, command: str, interface: str = "") -> None:
-        """Run a command in a namespace, with which `interface` is quiet and without offloads. Raises HostsError `check`."""
+    def run(self, role: str, command: str) -> None:
+        """Run a command in a namespace. Raises HostsError `check`."""
+        self._do(role, lambda: _run(command))
 
-        def prepare() -> None:
-            if interface:
-                interfaces.quiet(interface)
-                interfaces.disable_offloads(interface)
-            interfaces.run(*command.split(), timeout_s=_TIMEOUT_S)
-
+    def _do(self, role: str, action: Callable[[], None]) -> None:
         try:
-            self.inside(role, prepare)
+            self.inside(role, action)
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             raise HostsError("check", str(error)) from error
 
