@@ -205,25 +205,24 @@ fn index_of(name: &str) -> io::Result<u32> {
 
 /// RTM_NEWLINK with IFF_UP.
 fn bring_up(name: &str) -> io::Result<()> {
-    let up = libc::IFF_UP as u32;
-    // ifinfomsg: family, padding, type; index; flags, and which of them change
-    Request::new(RTM_NEWLINK, 0, &[0; 4])
-        .number(index_of(name)?)
-        .number(up)
-        .number(up)
-        .call(&format!("{name}: up"))
+    change_link(name, libc::IFF_UP as u32)?.call(&format!("{name}: up"))
 }
 
 /// RTM_NEWLINK with IFLA_MTU.
 fn set_mtu(name: &str, mtu: u32) -> io::Result<()> {
     const IFLA_MTU: u16 = 4;
-    // As for `bring_up`; no flag changes.
-    Request::new(RTM_NEWLINK, 0, &[0; 4])
-        .number(index_of(name)?)
-        .number(0)
-        .number(0)
+    change_link(name, 0)?
         .attribute(IFLA_MTU, &mtu.to_ne_bytes())
         .call(&format!("{name}: MTU {mtu}"))
+}
+
+/// RTM_NEWLINK of an interface of this namespace, in the making; `flags` are set.
+fn change_link(name: &str, flags: u32) -> io::Result<Request> {
+    // ifinfomsg: family, padding, type; index; flags, and which of them change
+    Ok(Request::new(RTM_NEWLINK, 0, &[0; 4])
+        .number(index_of(name)?)
+        .number(flags)
+        .number(flags))
 }
 
 /// A request of rtnetlink(7) in the making: no ioctl moves an interface, or gives a route metrics.
