@@ -47,7 +47,7 @@ def test_one_configuration_gives_one_number_wherever_it_stands() -> None:
         run = open_archived(RESULTS_PAGES / "data", load(name), runtime)
         if runtime == "mininet" or run is None or "configuration" not in run.runs:
             continue
-        for row in run.runs.to_dict("records"):
+        for row in run.runs.dropna(subset="configuration").to_dict("records"):
             key = (row["configuration"], row["seed"], runtime, row.get("git"))
             numbers = {metric: row[metric] for metric in shared if metric in row and not isnan(row[metric])}
             assert seen.setdefault(key, numbers) == numbers, f"{name} at {row['point']}"
@@ -91,6 +91,7 @@ def test_an_archive_gives_the_summary_of_its_folder(tmp_path: Path) -> None:
     for part in ("points", "verdicts"):
         assert back.summary[part] == nearly(there.summary[part])
     assert back.metadata == there.metadata
+    assert set(back.runs["repeat"][back.runs["configuration"].notna()]) == {0}
     assert (len(back.series) > 0) == any(plot.kind == "series" for plot in there.definition.plots)
     assert open_archived(tmp_path / "data", definition, "kernel") is None
 
