@@ -30,6 +30,9 @@ const PIECE_BYTES: usize = 256 << 10;
 const UPDATES: u32 = 4;
 /// What an update takes while its Write goes on, beside its bytes: its place among the others, and its result.
 const UPDATE_BYTES: usize = 224;
+/// An update that is no longer than this is not weighed: decoded it takes no more than `SHORT_TAKES`.
+const SHORT: usize = 512;
+const SHORT_TAKES: usize = SHORT << 8;
 /// Refusals whose texts are kept: more than an answer has room for.
 const TEXTS: usize = 4_096;
 
@@ -44,7 +47,11 @@ pub fn weigh(message: &[u8], most: usize) -> Result<usize, Refused> {
         let field = field?;
         if field.number == UPDATES {
             updates += UPDATE_BYTES;
-            longest = longest.max(scale.weigh(field.value.unwrap_or_default(), most)?);
+            let update = field.value.unwrap_or_default();
+            longest = longest.max(match update.len() {
+                ..=SHORT => SHORT_TAKES,
+                _ => scale.weigh(update, most)?,
+            });
         }
         if updates + longest > most {
             return Err(Refused::TooMuch);
@@ -222,6 +229,47 @@ fn slice(ops: &mut Peekable<impl Iterator<Item = Op>>) -> impl Iterator<Item = O
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A field with a message in it.
+    fn field(number: u32, message: &[u8]) -> Vec<u8> {
+        let mut field = Vec::new();
+        prost::encoding::encode_key(
+            number,
+            prost::encoding::WireType::LengthDelimited,
+            &mut field,
+        );
+        prost::encoding::encode_varint(message.len() as u64, &mut field);
+        field.extend_from_slice(message);
+        field
+    }
+
+    #[test]
+    fn a_short_update_takes_no_more_than_is_counted_for_it() {
+        let update = proto::descriptors().get_message_by_name("p4.v1.Update");
+        let mut places = vec![(update.unwrap(), Vec::new())];
+        let mut heaviest = 0;
+        // The heaviest that few bytes can hold: a list of empty messages, at each place of an update that has one.
+        while let Some((message, above)) = places.pop() {
+            for each in message.fields() {
+                let kind = each.kind();
+                let Some(inner) = kind.as_message().filter(|_| above.len() < 7) else {
+                    continue;
+                };
+                let list = field(each.number(), &[]).repeat(SHORT / 2);
+                let outer = above.iter().rev();
+                let update = outer.fold(list, |inside, number| field(*number, &inside));
+                let weight = Scale::of("p4.v1.Update")
+                    .unwrap()
+                    .weigh(&update, usize::MAX);
+                heaviest = heaviest.max(weight.unwrap());
+                places.push((inner.clone(), [&above[..], &[each.number()]].concat()));
+            }
+        }
+        assert!(
+            (SHORT_TAKES / 2..=SHORT_TAKES).contains(&heaviest),
+            "{heaviest}"
+        );
+    }
 
     #[test]
     fn a_slice_holds_what_fits_between_two_packets() {
