@@ -95,8 +95,9 @@ pub fn listen(at: SocketAddr, options: ListenerOptions<'_>) -> io::Result<OwnedF
     if let Some(bytes) = options.window_bytes {
         set_tcp_option(&listener, libc::TCP_WINDOW_CLAMP, bytes)?;
         if options.reads_late {
-            // of a buffer that holds less than a segment more than the window, Linux offers a segment less
-            sockopt::set_socket_recv_buffer_size(&listener, 2 * bytes as usize)?;
+            // a segment more than the window, or Linux offers one less
+            let more = options.mss_bytes.unwrap_or(bytes);
+            sockopt::set_socket_recv_buffer_size(&listener, (bytes + more) as usize)?;
         }
     }
     net::bind(&listener, &at)?;
@@ -131,39 +132,42 @@ pub fn accept(listener: &OwnedFd) -> io::Result<Option<(OwnedFd, SocketAddr)>> {
     }
 }
 
-/// The scaling ratio of a new socket, in 256ths: Linux takes half of its memory for data until the first segment has come.
-const RATIO_DEFAULT: usize = 128;
-
-/// An accepted connection whose data waits: until [`fit_buffer`] it offers no byte beyond the window of its SYN.
+/// An accepted connection whose data waits: it offers no byte beyond the window of its SYN until [`fit_buffer`], which the first data is for.
 ///
 /// # Errors
 /// The system's.
 pub fn hold_window(socket: &OwnedFd, window_bytes: u32) -> io::Result<()> {
-    if window_clamp(socket)? != window_bytes as usize {
+    /// Memory of a short segment, and of a longer one beyond its bytes: a little more than drivers take.
+    const SEGMENT_BYTES: usize = 2400;
+    const BEYOND_BYTES: usize = 940;
+    let (window, clamp) = (
+        window_bytes as usize,
+        tcp_number(socket, libc::TCP_WINDOW_CLAMP)?,
+    );
+    if clamp != window {
         return fit_buffer(socket, window_bytes); // data was faster
     }
-    // a segment takes more memory than it has bytes, whatever the driver: this holds less than the window
-    Ok(sockopt::set_socket_recv_buffer_size(
-        socket,
-        window_bytes as usize / 2,
-    )?)
+    let mss = tcp_number(socket, libc::TCP_MAXSEG)?.max(1);
+    let buffer = window.div_ceil(mss) * SEGMENT_BYTES.max(mss + BEYOND_BYTES);
+    Ok(sockopt::set_socket_recv_buffer_size(socket, buffer / 2)?) // the kernel doubles it
 }
 
-/// Data waits in a connection: what it holds is as many bytes as its window, and with them the window is shut.
+/// Data waits in a connection: it takes as many bytes as its window has, and then the window is shut.
 ///
-/// The kernel has measured which part of a segment's memory is data (`scaling_ratio`, Linux 6.6), and has set the window's limit to that
-/// part of the buffer: so the ratio can be read, and the buffer be made for the window. That is exact for up to eight segments of more
-/// than 536 bytes: Linux does not measure shorter ones, and where it merges what waits, each has some 250 bytes less than the first.
+/// Of the first segment the kernel has measured which part of its memory is data (`scaling_ratio`, Linux 6.6), and has set the largest
+/// window to that part of the buffer. So the ratio can be read, and the buffer be made for the window. That is exact for up to eight
+/// segments of more than 536 bytes: shorter ones are not measured, and where the kernel merges what waits, each has some 250 bytes
+/// less than the first.
 ///
 /// # Errors
 /// The system's.
 pub fn fit_buffer(socket: &OwnedFd, window_bytes: u32) -> io::Result<()> {
-    let (window, clamp) = (window_bytes as usize, window_clamp(socket)?);
+    let (window, clamp) = (
+        window_bytes as usize,
+        tcp_number(socket, libc::TCP_WINDOW_CLAMP)?,
+    );
     let buffer = sockopt::socket_recv_buffer_size(socket)?;
-    let ratio = match (256 * clamp).div_ceil(buffer) {
-        ratio @ 1..256 => ratio,
-        _ => RATIO_DEFAULT, // the limit is still the asked one
-    };
+    let ratio = (256 * clamp).div_ceil(buffer).max(1);
     let wanted = (256 * window).div_ceil(ratio).div_ceil(2); // the kernel doubles it
     if 2 * wanted != buffer {
         sockopt::set_socket_recv_buffer_size(socket, wanted)?;
@@ -174,9 +178,8 @@ pub fn fit_buffer(socket: &OwnedFd, window_bytes: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// The largest window that the kernel offers, bytes.
-fn window_clamp(socket: &OwnedFd) -> io::Result<usize> {
-    let value = tcp_option(socket, libc::TCP_WINDOW_CLAMP, size_of::<u32>())?;
+fn tcp_number(socket: &OwnedFd, option: libc::c_int) -> io::Result<usize> {
+    let value = tcp_option(socket, option, size_of::<u32>())?;
     let number = value.try_into().map_err(|_| io::ErrorKind::InvalidData)?;
     Ok(u32::from_ne_bytes(number) as usize)
 }
