@@ -96,8 +96,8 @@ pub fn listen(at: SocketAddr, options: ListenerOptions<'_>) -> io::Result<OwnedF
         set_tcp_option(&listener, libc::TCP_WINDOW_CLAMP, bytes)?;
         if options.reads_late {
             // a segment more than the window, or Linux offers one less
-            let more = options.mss_bytes.unwrap_or(bytes);
-            sockopt::set_socket_recv_buffer_size(&listener, (bytes + more) as usize)?;
+            let buffer = bytes as usize + options.mss_bytes.unwrap_or(bytes) as usize;
+            sockopt::set_socket_recv_buffer_size(&listener, buffer)?;
         }
     }
     net::bind(&listener, &at)?;
@@ -132,7 +132,7 @@ pub fn accept(listener: &OwnedFd) -> io::Result<Option<(OwnedFd, SocketAddr)>> {
     }
 }
 
-/// An accepted connection whose data waits: it offers no byte beyond the window of its SYN until [`fit_buffer`], which the first data is for.
+/// An accepted connection whose data waits: it offers no byte beyond the window of its SYN until [`fit_buffer`].
 ///
 /// # Errors
 /// The system's.
@@ -140,11 +140,8 @@ pub fn hold_window(socket: &OwnedFd, window_bytes: u32) -> io::Result<()> {
     /// Memory of a short segment, and of a longer one beyond its bytes: a little more than drivers take.
     const SEGMENT_BYTES: usize = 2400;
     const BEYOND_BYTES: usize = 940;
-    let (window, clamp) = (
-        window_bytes as usize,
-        tcp_number(socket, libc::TCP_WINDOW_CLAMP)?,
-    );
-    if clamp != window {
+    let window = window_bytes as usize;
+    if tcp_number(socket, libc::TCP_WINDOW_CLAMP)? != window {
         return fit_buffer(socket, window_bytes); // data was faster
     }
     let mss = tcp_number(socket, libc::TCP_MAXSEG)?.max(1);
@@ -156,16 +153,14 @@ pub fn hold_window(socket: &OwnedFd, window_bytes: u32) -> io::Result<()> {
 ///
 /// Of the first segment the kernel has measured which part of its memory is data (`scaling_ratio`, Linux 6.6), and has set the largest
 /// window to that part of the buffer. So the ratio can be read, and the buffer be made for the window. That is exact for up to eight
-/// segments of more than 536 bytes: shorter ones are not measured, and where the kernel merges what waits, each has some 250 bytes
-/// less than the first.
+/// segments of more than 536 bytes that take as much memory each: shorter ones are not measured, and where the kernel merges what waits,
+/// each has some 250 bytes less than the first.
 ///
 /// # Errors
 /// The system's.
 pub fn fit_buffer(socket: &OwnedFd, window_bytes: u32) -> io::Result<()> {
-    let (window, clamp) = (
-        window_bytes as usize,
-        tcp_number(socket, libc::TCP_WINDOW_CLAMP)?,
-    );
+    let window = window_bytes as usize;
+    let clamp = tcp_number(socket, libc::TCP_WINDOW_CLAMP)?;
     let buffer = sockopt::socket_recv_buffer_size(socket)?;
     let ratio = (256 * clamp).div_ceil(buffer).max(1);
     let wanted = (256 * window).div_ceil(ratio).div_ceil(2); // the kernel doubles it
