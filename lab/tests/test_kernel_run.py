@@ -149,6 +149,25 @@ def test_segments_are_as_long_as_the_topology_s_mtu_allows(port: dict[str, str])
 
 
 @built
+@pytest.mark.parametrize(("mss_bytes", "segments"), [(1460, 7), (1448, 7), (1000, 8), (1448, 3), (8000, 5)])
+def test_a_buffer_takes_the_segments_that_it_was_made_for(mss_bytes: int, segments: int) -> None:
+    """An eighth segment was taken: the kernel makes its largest window anew of the buffer when the first segment has come."""
+    topology = copy.deepcopy(DUMBBELL)
+    for host in topology["hosts"].values():
+        host["mtu"] = 9000
+    window = segments * mss_bytes
+    tcp = TcpOptions(mss_bytes=mss_bytes, receive_window_bytes=window, read_interval_s=1.0, timestamps=False)
+    waits = {window - 1: 0, window + 1: 1, 2 * window - 1: 1, 2 * window + 1: 2, 5 * window + 1: 5}
+    flows = [
+        Flow(f"file{i}", "file", "h1", "h3", "nss", App("bytes", bytes=size, nodelay=True), start_s=6.0 * i)
+        for i, size in enumerate(waits)
+    ]
+    run = replace(scenario(*flows, tcp=tcp, duration_s=36.0, warmup_s=0.0), topology=topology)
+    took_s = {transfer.bytes: transfer.completion_s for transfer in sim.run_kernel(run).transfers}
+    assert {size: int(took_s[size]) for size in waits} == waits
+
+
+@built
 def test_applications_ask_for_the_same_on_linux_as_in_the_simulator() -> None:
     web = App("web", arrivals_per_s=2.0, mean_bytes=8_000, distribution="pareto", max_bytes=100_000)
     files = App("bytes", bytes=20_000, times=3, interval_s=4.0)

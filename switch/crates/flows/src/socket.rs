@@ -35,7 +35,7 @@ pub struct ListenerOptions<'a> {
     pub mss_bytes: Option<u32>,
     /// Most bytes that it offers to take.
     pub window_bytes: Option<u32>,
-    /// Data waits in it.
+    /// Data waits in it; then its connections are for [`hold_window`] and [`fit_buffer`].
     pub reads_late: bool,
 }
 
@@ -95,8 +95,9 @@ pub fn listen(at: SocketAddr, options: ListenerOptions<'_>) -> io::Result<OwnedF
     if let Some(bytes) = options.window_bytes {
         set_tcp_option(&listener, libc::TCP_WINDOW_CLAMP, bytes)?;
         if options.reads_late {
-            // else what waits would not shut the window: the buffer is larger than the clamp
-            sockopt::set_socket_recv_buffer_size(&listener, bytes as usize)?;
+            // a segment more than the window, or Linux offers one less
+            let buffer = bytes as usize + options.mss_bytes.unwrap_or(bytes) as usize;
+            sockopt::set_socket_recv_buffer_size(&listener, buffer)?;
         }
     }
     net::bind(&listener, &at)?;
@@ -129,6 +130,53 @@ pub fn accept(listener: &OwnedFd) -> io::Result<Option<(OwnedFd, SocketAddr)>> {
         Err(Errno::AGAIN | Errno::CONNABORTED) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// An accepted connection whose data waits: it offers no byte beyond the window of its SYN until [`fit_buffer`].
+///
+/// # Errors
+/// The system's.
+pub fn hold_window(socket: &OwnedFd, window_bytes: u32) -> io::Result<()> {
+    /// Memory of a short segment, and of a longer one beyond its bytes: a little more than drivers take.
+    const SEGMENT_BYTES: usize = 2400;
+    const BEYOND_BYTES: usize = 940;
+    let window = window_bytes as usize;
+    if tcp_number(socket, libc::TCP_WINDOW_CLAMP)? != window {
+        return fit_buffer(socket, window_bytes); // data was faster
+    }
+    let mss = tcp_number(socket, libc::TCP_MAXSEG)?.max(1);
+    let buffer = window.div_ceil(mss) * SEGMENT_BYTES.max(mss + BEYOND_BYTES);
+    Ok(sockopt::set_socket_recv_buffer_size(socket, buffer / 2)?) // the kernel doubles it
+}
+
+/// Data waits in a connection: it takes as many bytes as its window has, and then the window is shut.
+///
+/// Of the first segment the kernel has measured which part of its memory is data (`scaling_ratio`, Linux 6.6), and has set the largest
+/// window to that part of the buffer. So the ratio can be read, and the buffer be made for the window. That is exact for up to eight
+/// segments of more than 536 bytes that take as much memory each: shorter ones are not measured, and where the kernel merges what waits,
+/// each has some 250 bytes less than the first.
+///
+/// # Errors
+/// The system's.
+pub fn fit_buffer(socket: &OwnedFd, window_bytes: u32) -> io::Result<()> {
+    let window = window_bytes as usize;
+    let clamp = tcp_number(socket, libc::TCP_WINDOW_CLAMP)?;
+    let buffer = sockopt::socket_recv_buffer_size(socket)?;
+    let ratio = (256 * clamp).div_ceil(buffer).max(1);
+    let wanted = (256 * window).div_ceil(ratio).div_ceil(2); // the kernel doubles it
+    if 2 * wanted != buffer {
+        sockopt::set_socket_recv_buffer_size(socket, wanted)?;
+    }
+    if clamp != window {
+        set_tcp_option(socket, libc::TCP_WINDOW_CLAMP, window_bytes)?;
+    }
+    Ok(())
+}
+
+fn tcp_number(socket: &OwnedFd, option: libc::c_int) -> io::Result<usize> {
+    let value = tcp_option(socket, option, size_of::<u32>())?;
+    let number = value.try_into().map_err(|_| io::ErrorKind::InvalidData)?;
+    Ok(u32::from_ne_bytes(number) as usize)
 }
 
 /// Begins to connect.

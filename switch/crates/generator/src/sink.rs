@@ -153,6 +153,9 @@ impl Receiver<'_> {
     fn accept(&mut self) -> io::Result<()> {
         while let Some((accepted, peer)) = socket::accept(&self.socket)? {
             self.set_quickack(&accepted)?;
+            if let Some(window_bytes) = self.held_window() {
+                socket::hold_window(&accepted, window_bytes)?;
+            }
             self.accepted += 1;
             let (id, flags) = (self.accepted, self.flags());
             self.reactor.watch(&accepted, Source::Receiver(id), flags)?;
@@ -177,6 +180,12 @@ impl Receiver<'_> {
         Ok(())
     }
 
+    /// The window of a receiver that lets data wait.
+    fn held_window(&self) -> Option<u32> {
+        let window = self.options.window;
+        window.filter(|_| self.options.read_after_ms > 0.0)
+    }
+
     /// What has come when the sender closes is read at once.
     fn serve(&mut self, id: u64, flags: EventFlags) -> io::Result<()> {
         let Some(connection) = self.open.get(&id) else {
@@ -184,6 +193,9 @@ impl Receiver<'_> {
         };
         if self.options.read_after_ms == 0.0 || flags.contains(EventFlags::RDHUP) {
             return self.read(id);
+        }
+        if let Some(window_bytes) = self.held_window() {
+            socket::fit_buffer(&connection.socket, window_bytes)?;
         }
         let wait_ns = (self.options.read_after_ms * 1e6) as u64;
         self.reactor.at(monotonic_ns() + wait_ns, Event::Read(id));

@@ -255,7 +255,11 @@ impl<'a> Traffic<'a> {
             return Ok(()); // of nobody's
         };
         let id = self.flows.new_id();
-        let is_sink = self.hosts.plan.flows[flow].read_interval_ns == 0;
+        let plan = &self.hosts.plan.flows[flow];
+        let is_sink = plan.read_interval_ns == 0;
+        if let Some(window_bytes) = plan.receive_window_bytes.filter(|_| !is_sink) {
+            socket::hold_window(&accepted, window_bytes)?;
+        }
         let wakes = if is_sink { EventFlags::RDHUP } else { RECEIVES };
         let source = Source::Receiver(id);
         self.flows.reactor.watch(&accepted, source, wakes)?;
@@ -270,7 +274,11 @@ impl<'a> Traffic<'a> {
         if is_sink || flags.contains(EventFlags::RDHUP) {
             return self.read(now, id);
         }
-        let later = now + self.hosts.plan.flows[flow].read_interval_ns;
+        let plan = &self.hosts.plan.flows[flow];
+        if let Some(window_bytes) = plan.receive_window_bytes {
+            socket::fit_buffer(socket, window_bytes)?;
+        }
+        let later = now + plan.read_interval_ns;
         let reactor = &mut self.flows.reactor;
         reactor.rewatch(socket, Source::Receiver(id), EventFlags::RDHUP)?;
         reactor.at(later, Event::Read(id));
