@@ -23,8 +23,8 @@ Plain = dict[str, Any]
 _RATES = ("rate", "capacity", "mcr", "pcr")
 
 
-async def read_current_config(run: RunState) -> tuple[FairlaneConfig, list[str]]:
-    """The configuration in force, and what a file cannot say of it, in words. Raises what a switch answers."""
+async def read_current_config(run: RunState, only: str | None = None) -> tuple[FairlaneConfig, list[str]]:
+    """The configuration in force, of one switch or of all, and what a file cannot say of it, in words. Raises what a switch answers."""
     program = load_program(run.program)
     ports: dict[Place, Plain] = {}
     async with Sites(run) as sites:
@@ -36,7 +36,7 @@ async def read_current_config(run: RunState) -> tuple[FairlaneConfig, list[str]]
             check_program(program, client.table_names())
             return name, await read_entries(client, program.tables)
 
-        current = dict(await asyncio.gather(*(read(switch.name) for switch in run.switches)))
+        current = dict(await asyncio.gather(*(read(one.name) for one in run.switches if only in (None, one.name))))
     part = program.read_config(current, run)
     for place, chosen in (part.ports or {}).items():
         ports[place] = {**chosen.plain(), **ports.get(place, {})}
@@ -50,7 +50,7 @@ async def read_current_config(run: RunState) -> tuple[FairlaneConfig, list[str]]
 
 async def port_in_force(run: RunState, switch: str, port: int) -> Plain:
     """What the program is set to at one port, as `[[ports]]` has it: what a change that names single keys leaves as it is."""
-    config, _ = await read_current_config(run)
+    config, _ = await read_current_config(run, switch)
     names = load_program(run.program).Settings.model_fields
     rows: list[Plain] = config.plain().get("ports", [])
     found = [row for row in rows if (row["switch"], row["port"]) == (switch, port)]
