@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fairlane_controller.cli.change import dry_results, print_dry
+from fairlane_controller.cli.change import print_dry
 from fairlane_controller.cli.options import DryRunOption, JsonOption, PortArgument, StateOption, SwitchOption
 from fairlane_controller.cli.output import print_json, say
 from fairlane_controller.cli.targets import resolve
@@ -42,7 +42,7 @@ def set_command(
         raise bad_input(f"{place[0]}: cannot be set; the port is the first argument, e.g. s1:3")
     if dry_run:
         loaded, _ = asyncio.run(changed_port(run, (name, port.number), given))
-        print_dry(dry_results(asyncio.run(compare_on(loaded, run))), as_json)
+        print_dry(asyncio.run(compare_on(loaded, run)).switches, as_json)
         return
     done, row = asyncio.run(apply_to_port(run, (name, port.number), given, typed()))
     if as_json:

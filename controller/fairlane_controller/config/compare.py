@@ -67,11 +67,19 @@ class SwitchDiff:
     resets: Sequence[Any] = ()
     ports: list[PortStep] = field(default_factory=list[PortStep])
     schema: P4Schema | None = None
+    loads = False
+    "A configuration loads no program."
 
     @property
     def updates(self) -> list[Plain]:
         """The changes of entries as plain data."""
         return [plain_change(one) for one in self.changes]
+
+    @property
+    def notes(self) -> list[str]:
+        """What is set or remembered beside its entries, in words."""
+        beside = (row for row in self.rows if row.what in ("settings", "port", "options"))
+        return [f"{row.what}{row.place and ' '}{row.place}: {row.current} becomes {row.wanted}" for row in beside]
 
 
 @dataclass
