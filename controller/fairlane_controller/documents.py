@@ -69,6 +69,14 @@ def write_json(path: Path, document: Any) -> None:
     write_whole(path, lambda draft: draft.write_text(text))
 
 
+def read_json(path: Path) -> Any:
+    """The document in a file of ours; None where there is no file, or no JSON in it."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
 def parse_json(text: str) -> Any:
     """A JSON document (RFC 8259: without NaN and Infinity). Raises DocumentError."""
     return _parse(lambda: json.loads(text, parse_constant=_no_constant), finite=True, max_int=_MAX_JSON_INT)

@@ -102,7 +102,10 @@ def test_text_and_back() -> None:
 
 
 @pytest.mark.parametrize("path", TOPOLOGIES, ids=lambda path: path.name)
-def test_files_of_the_topologies_are_valid_and_come_back(path: Path) -> None:
+def test_files_of_the_topologies_are_valid_and_come_back(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))  # where no topology runs
     config = read_file(path).config
     assert problems_of(config, None) == []
     assert read_text(to_toml(config), "again.toml") == config

@@ -177,6 +177,18 @@ def test_dry_runs_and_undo_of_vcs(gfr_switch: LiveSwitch) -> None:
     assert [vc["name"] for vc in switch.json("gfr", "vc", "list")] == ["vc1", "vc2"]
 
 
+def test_a_setting_of_one_port_leaves_the_others(gfr_switch: LiveSwitch) -> None:
+    switch, path = gfr_switch, gfr_switch.folder / "gfr.toml"
+    path.write_text(f'{FIFO}[[ports]]\nswitch = "s1"\nport = 3\ncapacity = "10Mbit"\n', encoding="utf-8")
+    switch.fairlane("config", "apply", str(path))
+    before = documents(switch.folder)["gfr"]["ports"]
+    switch.fairlane("config", "set", "s1:3", "scheme=dfba")
+    after = documents(switch.folder)["gfr"]["ports"]
+    assert [row["port"] for row in after] == [3, 6]
+    assert [row for row in before if row["port"] == 6] == [row for row in after if row["port"] == 6]
+    assert next(row for row in after if row["port"] == 3)["scheme"] == "dfba"
+
+
 def test_a_running_gfr_loop_reloads_its_file(gfr_switch: LiveSwitch) -> None:
     switch, path = gfr_switch, gfr_switch.folder / "gfr.toml"
     path.write_text("[loop]\ndry_run = false\n" + FIFO, encoding="utf-8")

@@ -382,7 +382,7 @@ def test_a_fault_of_the_reader_ends_no_loop(tmp_path: Path, monkeypatch: pytest.
     async def nobody(request: bytes) -> bytes:
         raise AssertionError(f"{request!r} is asked")
 
-    def broken(path: Path) -> Loaded:
+    def broken(path: Path, _state: str) -> Loaded:
         raise ZeroDivisionError(f"at {path.name}")
 
     monkeypatch.setattr("fairlane_controller.config.reload.read_file", broken)

@@ -67,3 +67,59 @@ def test_switches_that_are_away_or_silent_delay_no_other(tmp_path: Path) -> None
             assert [switch["reachable"] for switch in status["switches"]] == [True, True, False, False]
             topology.restart("s3")
             wait_until("s3 to be kept too", lambda: topology.connected() == {"s1", "s2", "s3"})
+
+
+def test_a_change_of_one_switch_needs_no_other_one(tmp_path: Path) -> None:
+    """s2 is away: what concerns s1 alone is shown, made and taken back; what concerns both is refused, and nothing is written."""
+    with live_topology(tmp_path, "dumbbell.json", program="codel") as topology:
+        topology.switches["s2"].kill()
+
+        def target(switch: str = "s1") -> list[str]:
+            rows = topology.json("p4", "table_dump", "codel_port", "-s", switch)["entries"]
+            return [str(row) for row in rows]
+
+        before = target()
+        assert "dry run: 1 update" in topology.fairlane("config", "set", "s1:3", "target=10ms", "--dry-run")
+        topology.fairlane("config", "set", "s1:3", "target=10ms")
+        assert target() != before
+        topology.fairlane("undo")
+        assert target() == before
+        one, both = tmp_path / "one.toml", tmp_path / "both.toml"
+        one.write_text('[[ports]]\nswitch = "s1"\nport = 3\ntarget = "20ms"\n', encoding="utf-8")
+        both.write_text(one.read_text() + '[[ports]]\nswitch = "s2"\nport = 1\ntarget = "20ms"\n', encoding="utf-8")
+        topology.fairlane("config", "diff", str(one), code=10)
+        topology.fairlane("config", "apply", str(both), code=4)
+        assert target() == before
+        topology.fairlane("config", "apply", str(one))
+        after = target()
+        assert after != before
+        topology.restart("s2")
+        topology.fairlane("config", "init")
+        topology.fairlane("config", "apply", str(both))
+        assert target() == after
+        assert target("s2")
+
+
+def test_beside_a_loop_a_change_of_one_switch_needs_no_other_one(tmp_path: Path) -> None:
+    """The loop writes it; when the other switch is back, it has what the configuration that was applied last says of it."""
+    with live_topology(tmp_path, "dumbbell.json") as topology, controllers(Controller(tmp_path, "run")) as (loop,):
+        loop.wait_ready()
+        topology.switches["s2"].kill()
+        topology.fairlane("config", "set", "s1:3", "limit_packets=40")
+        topology.fairlane("threshold", "set", "s1:3", "5")
+        topology.fairlane("undo")
+        wait_until("s2 to be away", lambda: topology.connected() == {"s1"})
+        topology.fairlane("config", "set", "s2:1", "managed=true", code=4)
+        topology.restart("s2")
+        wait_until("s2 to be kept", lambda: topology.connected() == {"s1", "s2"})
+        topology.fairlane("config", "set", "s2:1", "managed=true", "limit_packets=30")
+        limits = [row["match"] for row in topology.entries("port_limit")["port_limit"]]
+        assert len(limits) == 2
+        topology.switches["s2"].kill()
+        topology.fairlane("config", "set", "s1:3", "limit_packets=45")
+        wait_until("s2 to be away", lambda: topology.connected() == {"s1"})
+        topology.restart("s2")
+        wait_until("s2 to be kept", lambda: topology.connected() == {"s1", "s2"})
+        wait_until(
+            "s2's limit", lambda: [row["match"] for row in topology.entries("port_limit")["port_limit"]] == limits
+        )

@@ -13,10 +13,9 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from fairlane_controller.documents import write_json
+from fairlane_controller.documents import read_json, write_json
 
 from .errors import HostsError
-from .files import read_json
 from .programs import PROGRAMS
 from .variants import Variant, bpf_variants
 

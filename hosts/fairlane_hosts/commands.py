@@ -16,7 +16,7 @@ from fairlane_controller.state.run_state import find_folder, read_run_state
 from rich.table import Table
 from rich.text import Text
 
-from . import apply, build, loader
+from . import apply, build, loader, registry
 from .check.results import Result
 from .check.run import check_variants
 from .errors import HostsError
@@ -126,13 +126,13 @@ def build_objects(
 def show(state: StateOption = None, as_json: JsonOption = False) -> None:
     """What each host of the running topology uses, read from its kernel state."""
     rows = {name: (pid, apply.read_host(apply.namespace_of(pid))) for name, pid in running_hosts(state).items()}
-    loaded, running = loader.status(), find_folder(state).name
+    attached, running = registry.read().hosts, find_folder(state).name
     hosts = list[dict[str, Any]]()
     for name, (pid, tcp) in rows.items():
-        programs = sorted({one.program for one in loaded.attached if Path(one.cgroup).parts[-2:] == (running, name)})
+        programs = sorted({one.program for one in attached if Path(one.cgroup).parts[-2:] == (running, name)})
         hosts.append({"name": name, "pid": pid, "variant": tcp.variant, **asdict(tcp), "programs": programs})
     if as_json:
-        print_json({"hosts": hosts, "loaded": dict(loaded.tags)})
+        print_json({"hosts": hosts, "loaded": registry.names()})
         return
     cells = list[tuple[str | None, ...]]()
     for host in hosts:

@@ -11,7 +11,7 @@ import contextlib
 import itertools
 import os
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,16 +50,6 @@ class Program:
     tag: str
     asks: int = 0
     """The host programs that it asks for, a bit each (`Variant.programs_mask`)."""
-
-
-@dataclass(frozen=True)
-class Status:
-    """What is registered and attached now, by whichever instance."""
-
-    tags: Mapping[str, str]
-    """Build of each congestion control, by name."""
-    attached: tuple[registry.HostPrograms, ...] = ()
-    """Programs on hosts."""
 
 
 def check(
@@ -234,11 +224,6 @@ def acquire(wanted: list[Program] | None = None, refused: dict[str, str] | None 
                 lease.tags[program.name] = program.tag
         opened.users.append(lease.add_user())
     return lease
-
-
-def status() -> Status:
-    """What is registered and attached now."""
-    return Status(registry.names(), tuple(registry.read().hosts))
 
 
 def cleanup(force: bool = False) -> list[str]:

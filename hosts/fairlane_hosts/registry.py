@@ -21,13 +21,12 @@ from collections.abc import Container, Generator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from fairlane_controller.documents import write_json
+from fairlane_controller.documents import read_json, write_json
 from fairlane_controller.state.processes import start_time
 from fairlane_switch.process import wait_until
 
 from . import apply, bpf, cgroups
 from .errors import HostsError
-from .files import read_json
 from .programs import find_program
 
 DEFAULT_FILE = Path("/run/fairlane/cc.json")
@@ -87,10 +86,8 @@ def user(pid: int, number: int) -> str:
 
 
 def _lives(name: str) -> bool:
-    pid, _, number = map(int, name.split())
-    with contextlib.suppress(HostsError):
-        return user(pid, number) == name
-    return False
+    pid, started, _ = map(int, name.split())
+    return start_time(pid) == started
 
 
 @dataclass

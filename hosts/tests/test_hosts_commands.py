@@ -16,7 +16,7 @@ import pytest
 from fairlane_controller.cli.main import make_app
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.state.run_state import write_topology
-from fairlane_hosts import apply, build, commands, loader
+from fairlane_hosts import apply, build, commands, loader, registry
 from fairlane_hosts.variants import VARIANTS, find_variant
 from hosts_bed import HOSTS_ROOT, bed, run
 from rich.console import Console
@@ -135,7 +135,7 @@ def test_use_changes_one_host_and_show_reads_it_back(host: tuple[str, int]) -> N
 def test_use_attaches_the_programs_of_a_variant_until_the_host_ends(host: tuple[str, int]) -> None:
     _, pid = host
     assert json.loads(call("use", "h1", "erto", "--json"))["variant"] == "erto"
-    attached = [(one.program, Path(one.cgroup).parts[-2:]) for one in loader.status().attached]
+    attached = [(one.program, Path(one.cgroup).parts[-2:]) for one in registry.read().hosts]
     # Beside this test others may have hosts.
     assert [program for program, place in attached if place == ("0", "h1")] == ["erto"]
     assert "/0/h1" in Path(f"/proc/{pid}/cgroup").read_text()

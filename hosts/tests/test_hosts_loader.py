@@ -126,9 +126,9 @@ def test_a_lease_registers_and_its_end_unregisters(private: list[loader.Program]
     (program,) = private
     with loader.acquire(private) as lease:
         assert program.name in loader.available()
-        assert lease.tags == dict(loader.status().tags) == {program.name: "first"}
+        assert lease.tags == registry.names() == {program.name: "first"}
     assert program.name not in loader.available()
-    assert loader.status() == loader.Status({})
+    assert (registry.names(), registry.read().hosts) == ({}, [])
     lease.close()
 
 
@@ -249,9 +249,9 @@ def test_what_a_killed_user_leaves_goes_with(private: list[loader.Program], way:
     else:
         other = loader.Program(program.name, program.path, "second")
         with loader.acquire([other]) as lease:
-            assert lease.tags == dict(loader.status().tags) == {program.name: "second"}
+            assert lease.tags == registry.names() == {program.name: "second"}
     assert program.name not in loader.available()
-    assert loader.status() == loader.Status({})
+    assert (registry.names(), registry.read().hosts) == ({}, [])
     assert not registry.pins("").exists()
 
 
@@ -320,7 +320,7 @@ def test_an_object_that_the_kernel_refuses_registers_nothing(private: list[loade
 def test_a_broken_registry_is_begun_anew(private: list[loader.Program]) -> None:
     registry.path().write_text('{"users": [')
     with loader.acquire(private):
-        assert list(loader.status().tags) == [private[0].name]
+        assert list(registry.names()) == [private[0].name]
 
 
 @needs_root

@@ -186,7 +186,7 @@ def test_attached_while_it_lives_and_gone_when_closed(place: Place) -> None:
 def test_two_users_share_a_program_and_the_last_one_takes_it_away(place: Place) -> None:
     with loader.acquire(place.algorithms) as lease, attach(place.host, ["ena"], lease):
         with loader.acquire(place.algorithms) as other, attach(place.host, ["ena"], other):
-            assert len(loader.status().attached) == 1
+            assert len(registry.read().hosts) == 1
         assert len(place.tc_links()) == 2
         with attach(place.host, ["ena"], lease):
             pass
@@ -240,7 +240,7 @@ def test_what_a_killed_user_leaves_goes_with(
         monkeypatch.setenv("FAIRLANE_CC_CLASSIC", "1")
     before = place.ratelimit()
     leave(place)
-    assert [one.program for one in loader.status().attached] == ["ena"]
+    assert [one.program for one in registry.read().hosts] == ["ena"]
     assert place.host.cgroup.exists()
     assert (place.ratelimit(), len(place.tc_links())) == ("0", 0 if classic else 2)
     if cleanup:
@@ -252,7 +252,7 @@ def test_what_a_killed_user_leaves_goes_with(
     assert place.is_clean()
     assert place.ratelimit() == before
     assert "ena" not in run("tc", "-n", place.netns, "filter", "show", "dev", "lo", "ingress")
-    assert loader.status() == loader.Status({})
+    assert (registry.names(), registry.read().hosts) == ({}, [])
 
 
 @needs_root

@@ -39,22 +39,15 @@ PROGRAM_TIMEOUT_S = 60.0
 
 def _value(value: object) -> object:
     """A number or text, or two of them; what the tutorials write as a list of one value, `[1]`, is that value."""
-    values = [_alone(part) for part in _listed(value)]
+    values = [
+        part[0] if is_array(part) and len(part) == 1 else part for part in (value if is_array(value) else [value])
+    ]
     if len(values) not in (1, 2) or any(isinstance(v, bool) or not isinstance(v, int | str) for v in values):
         raise ValueError(
             f"{short(repr(value))} is no value; allowed: a whole number, a text, "
             "[value, prefix length], [value, mask] or [low, high]"
         )
     return values[0] if len(values) == 1 else tuple(values)
-
-
-def _listed(value: object) -> list[object]:
-    return value if is_array(value) else [value]
-
-
-def _alone(value: object) -> object:
-    parts = _listed(value)
-    return parts[0] if len(parts) == 1 else parts
 
 
 _Value = Annotated[Any, BeforeValidator(_value)]

@@ -12,7 +12,7 @@ from finsy import P4Schema
 
 from fairlane_controller.cli.output import print_json, print_table, say
 from fairlane_controller.cli.targets import Targets
-from fairlane_controller.config.compare import CONFIG, Comparison, values_text
+from fairlane_controller.config.compare import CONFIG, SwitchDiff, values_text
 from fairlane_controller.documents import is_table
 from fairlane_controller.errors import FairlaneError, short
 from fairlane_controller.gnmi.ports import PortChange
@@ -40,15 +40,6 @@ class DryResult:
     "The program would be loaded: every entry and counter lost."
     notes: list[str] = field(default_factory=list[str])
     "What would be set or remembered beside its entries, in words."
-
-
-def dry_results(found: Comparison) -> list[DryResult]:
-    """What a configuration that was compared would write."""
-    results: list[DryResult] = []
-    for one in found.switches:
-        notes = [f"{row.what}{row.place and ' '}{row.place}: {row.current} becomes {row.wanted}" for row in one.rows if row.what in ("settings", "port", "options")]  # fmt: skip
-        results.append(DryResult(one.switch, one.updates, one.schema, notes=notes))
-    return results
 
 
 def journal_results(steps: Sequence[Plain], run: RunState) -> list[DryResult]:
@@ -97,7 +88,7 @@ def _units(schema: P4Schema | None) -> Mapping[str, str]:
     return program.units if program is not None else {}
 
 
-def print_dry(results: Sequence[DryResult], as_json: bool, **more: Any) -> None:
+def print_dry(results: Sequence[DryResult | SwitchDiff], as_json: bool, **more: Any) -> None:
     """Print what would be written; `more` is for JSON."""
     if as_json:
         updates = [{"switch": one.switch, **update} for one in results for update in one.updates]

@@ -17,7 +17,7 @@ from typing import Annotated
 
 import typer
 
-from fairlane_controller.cli.change import dry_results, print_dry
+from fairlane_controller.cli.change import print_dry
 from fairlane_controller.cli.conventions import App
 from fairlane_controller.cli.init import init_command
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
@@ -136,7 +136,7 @@ def _apply(loaded: Loaded, state: str | None, dry_run: bool, as_json: bool) -> A
     """Apply a configuration that was read; a dry run prints what would be written, and returns None. Raises what is wrong."""
     run = find_run(loaded, state)
     if dry_run:
-        print_dry(dry_results(asyncio.run(compare_on(loaded, run))), as_json)
+        print_dry(asyncio.run(compare_on(loaded, run)).switches, as_json)
         return None
     check(loaded, run)  # before a folder is made for it
     ensure_run_folder(run)

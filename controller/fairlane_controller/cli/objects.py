@@ -21,13 +21,12 @@ from fairlane_controller.cli.types import PortRef
 from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import plan_on
 from fairlane_controller.config.read import Loaded, Source, parse
-from fairlane_controller.config.show import with_units
+from fairlane_controller.config.show import program_config, with_units
 from fairlane_controller.documents import is_array, is_table
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input, find_by_name
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import change_set
-from fairlane_controller.switch.difference import read_entries
 from fairlane_controller.switch.updates import Plain
 from fairlane_controller.units import counted
 
@@ -151,11 +150,7 @@ class Objects:
 
     async def _read(self, sites: Sites) -> Plain:
         """The configuration in force, as plain data."""
-        assert sites.run is not None
-        program = load_program(sites.run.program)
-        switches = () if program.document else sites.endpoints
-        current = {name: await read_entries(await sites.reader(name), program.tables) for name in switches}
-        return {self.field: [], **program.read_config(current, sites.run).plain()}
+        return {self.field: [], **(await program_config(sites, sites.endpoints)).plain()}
 
 
 async def _planned(data: Plain, source: str, sites: Sites) -> Planned:

@@ -8,13 +8,12 @@ from typing import Annotated
 
 import typer
 
-from fairlane_controller.cli.change import dry_results, print_dry
+from fairlane_controller.cli.change import print_dry
 from fairlane_controller.cli.options import DryRunOption, JsonOption, PortArgument, StateOption, SwitchOption
 from fairlane_controller.cli.output import print_json, say
 from fairlane_controller.cli.targets import resolve
-from fairlane_controller.config.apply import apply_to_port, port_config
+from fairlane_controller.config.apply import apply_to_port, changed_port
 from fairlane_controller.config.compare import compare_on
-from fairlane_controller.config.show import port_in_force
 from fairlane_controller.errors import bad_input
 from fairlane_controller.typed import typed
 from fairlane_controller.units import plain_value
@@ -42,8 +41,8 @@ def set_command(
     if place := sorted(given.keys() & {"switch", "port"}):
         raise bad_input(f"{place[0]}: cannot be set; the port is the first argument, e.g. s1:3")
     if dry_run:
-        loaded = port_config(run, {**asyncio.run(port_in_force(run, name, port.number)), **given})
-        print_dry(dry_results(asyncio.run(compare_on(loaded, run))), as_json)
+        loaded, _ = asyncio.run(changed_port(run, (name, port.number), given))
+        print_dry(asyncio.run(compare_on(loaded, run)).switches, as_json)
         return
     done, row = asyncio.run(apply_to_port(run, (name, port.number), given, typed()))
     if as_json:

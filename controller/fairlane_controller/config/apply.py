@@ -17,6 +17,7 @@ from fairlane_controller.config.show import port_in_force
 from fairlane_controller.errors import bad_input
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.history.steps import make
+from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.state.store import STATE_FILE, Store
 
@@ -73,21 +74,27 @@ async def apply_to_port(run: RunState, place: Place, given: Plain, command: str)
         FairlaneError: BAD_INPUT, or what a switch refused, with everything as it was.
     """
     async with history.changing(run.folder, command, run), Sites(run) as sites:
-        loaded = port_config(run, row := {**await port_in_force(run, *place), **given})
+        loaded, row = await changed_port(run, place, given)
         check(loaded, run)
         return await _write(loaded, _with_last_applied(loaded, run), run, sites), row
 
 
-def port_config(run: RunState, row: Plain) -> Loaded:
-    """A configuration of one port. Raises BAD_FILE.
+async def changed_port(run: RunState, place: Place, given: Plain) -> tuple[Loaded, Plain]:
+    """A configuration that changes single settings of one port, and the port's row in it. Raises BAD_FILE.
+
+    The list of a program that has a `document` is whole, so its other ports follow as they are.
 
     Args:
         run: the topology that it is for.
-        row: as an entry of `[[ports]]`.
+        place: the switch and the port.
+        given: settings by their names.
     """
-    source = Source("config set")
-    data = {"program": run.program, "topology": {"name": run.folder.name}, "ports": [row]}
-    return Loaded(parse(data, source), source)
+    program, source = load_program(run.program), Source("config set")
+    row = {**await port_in_force(run, *place), **given}
+    known: list[Plain] = program.remembered(run).plain()["ports"] if program.document else []
+    rows = [row, *(one for one in known if (one["switch"], one["port"]) != place)]
+    data = {"program": run.program, "topology": {"name": run.folder.name}, "ports": rows}
+    return Loaded(parse(data, source), source), row
 
 
 async def _write(loaded: Loaded, remembered: Loaded, run: RunState, sites: Sites) -> Applied:

@@ -67,11 +67,19 @@ class SwitchDiff:
     resets: Sequence[Any] = ()
     ports: list[PortStep] = field(default_factory=list[PortStep])
     schema: P4Schema | None = None
+    loads = False
+    "A configuration loads no program."
 
     @property
     def updates(self) -> list[Plain]:
         """The changes of entries as plain data."""
         return [plain_change(one) for one in self.changes]
+
+    @property
+    def notes(self) -> list[str]:
+        """What is set or remembered beside its entries, in words."""
+        beside = (row for row in self.rows if row.what in ("settings", "port", "options"))
+        return [f"{row.what}{row.place and ' '}{row.place}: {row.current} becomes {row.wanted}" for row in beside]
 
 
 @dataclass
@@ -106,12 +114,15 @@ class Comparison:
 
 
 async def compare(config: FairlaneConfig, sites: Sites) -> Comparison:
-    """Read all switches and compare; the configuration was checked on the topology. Raises what a switch answers."""
+    """Read the switches that it concerns, and compare; the configuration was checked on the topology. Raises what a switch answers."""
     run = sites.run
     assert run is not None
     program = load_program(run.program)
     part = config.part_of(program, run)
     plan = await plan_on(program, part, sites) if part.ports or part.sections is not None else None
+    named = {port.switch for port in config.ports or ()}
+    names = named if plan is None else sites.endpoints if plan.concerned is None else named.union(plan.concerned)
+    names = [switch.name for switch in run.switches if switch.name in names]
 
     async def compare_switch(name: str) -> SwitchDiff:
         found = SwitchDiff(name)
@@ -121,10 +132,10 @@ async def compare(config: FairlaneConfig, sites: Sites) -> Comparison:
             await _program(found, program, part, plan, sites)
         return found
 
-    found = Comparison(list(await asyncio.gather(*(compare_switch(switch.name) for switch in run.switches))))
+    found = Comparison(list(await asyncio.gather(*(compare_switch(name) for name in names))))
     await _loop(found, config, sites)
     if plan is not None:
-        documents = {one.document: one.value for switch in run.switches for one in plan.remembered(switch.name)}
+        documents = {one.document: one.value for name in names for one in plan.remembered(name)}
         found.documents, found.documents_back = {**documents, **plan.documents}, plan.documents_back
     return found
 

@@ -108,7 +108,7 @@ class ConfigService:
             asker = self._asker()
             token = own_loop.set((self._run.folder, asker) if asker is not None else None)
             try:
-                loaded = last_applied(self._run.folder) if path is None else read_file(path)
+                loaded = last_applied(self._run.folder) if path is None else read_file(path, str(self._run.folder))
                 done = await apply(
                     loaded,
                     addressed(loaded, self._run),

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import tomlkit
 
 from fairlane_controller.config.compare import read_applied, read_ports
-from fairlane_controller.config.model import FairlaneConfig, Place, config_model
+from fairlane_controller.config.model import FairlaneConfig, config_model
 from fairlane_controller.documents import is_array, is_table
 from fairlane_controller.history.sites import Sites
+from fairlane_controller.program.contract import Config
 from fairlane_controller.program.registry import check_program, load_program
 from fairlane_controller.state.ask import ask, loop_runs
 from fairlane_controller.state.run_state import RunState
@@ -23,21 +24,27 @@ Plain = dict[str, Any]
 _RATES = ("rate", "capacity", "mcr", "pcr")
 
 
+async def program_config(sites: Sites, switches: Iterable[str]) -> Config:
+    """What the program of a topology is set to: at these switches, or by its document. Raises what a switch answers."""
+    run = sites.run
+    assert run is not None
+    program = load_program(run.program)
+
+    async def read(name: str) -> tuple[str, Entries]:
+        client = await sites.reader(name)
+        check_program(program, client.table_names())
+        return name, await read_entries(client, program.tables)
+
+    return program.read_config(dict(await asyncio.gather(*map(read, () if program.document else switches))), run)
+
+
 async def read_current_config(run: RunState) -> tuple[FairlaneConfig, list[str]]:
     """The configuration in force, and what a file cannot say of it, in words. Raises what a switch answers."""
-    program = load_program(run.program)
-    ports: dict[Place, Plain] = {}
+    program, names = load_program(run.program), [switch.name for switch in run.switches]
     async with Sites(run) as sites:
-
-        async def read(name: str) -> tuple[str, Entries]:
-            for number, settings in (await read_ports(sites, name)).items():
-                ports[name, number] = settings
-            client = await sites.reader(name)
-            check_program(program, client.table_names())
-            return name, await read_entries(client, program.tables)
-
-        current = dict(await asyncio.gather(*(read(switch.name) for switch in run.switches)))
-    part = program.read_config(current, run)
+        found = await asyncio.gather(*(read_ports(sites, name) for name in names))
+        part = await program_config(sites, names)
+    ports = {(name, port): one for name, of in zip(names, found, strict=True) for port, one in of.items()}
     for place, chosen in (part.ports or {}).items():
         ports[place] = {**chosen.plain(), **ports.get(place, {})}
     rows = [{"switch": place[0], "port": place[1], **ports[place]} for place in sorted(ports)]
@@ -50,12 +57,9 @@ async def read_current_config(run: RunState) -> tuple[FairlaneConfig, list[str]]
 
 async def port_in_force(run: RunState, switch: str, port: int) -> Plain:
     """What the program is set to at one port, as `[[ports]]` has it: what a change that names single keys leaves as it is."""
-    config, _ = await read_current_config(run)
-    names = load_program(run.program).Settings.model_fields
-    rows: list[Plain] = config.plain().get("ports", [])
-    found = [row for row in rows if (row["switch"], row["port"]) == (switch, port)]
-    chosen = {key: value for row in found for key, value in row.items() if key in names}
-    return {"switch": switch, "port": port, **chosen}
+    async with Sites(run) as sites:
+        chosen = ((await program_config(sites, [switch])).ports or {}).get((switch, port))
+    return {"switch": switch, "port": port, **(chosen.plain() if chosen else {})}
 
 
 async def _loop_options(run: RunState) -> Plain | None:

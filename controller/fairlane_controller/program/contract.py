@@ -73,6 +73,11 @@ class Config:
     given: Mapping[Place, frozenset[str]] = field(default_factory=dict[Place, frozenset[str]])
     "Keys that the source gives a port, those of the core too."
 
+    @property
+    def switches(self) -> set[str]:
+        """The switches of the ports."""
+        return {switch for switch, _ in self.ports or ()}
+
     def plain(self) -> dict[str, Any]:
         """The configuration as plain data: `ports`, and the sections by their names."""
         ports = [{"switch": at[0], "port": at[1], **one.plain()} for at, one in (self.ports or {}).items()]
@@ -119,7 +124,7 @@ class Plan(ABC):
 
     @property
     def concerned(self) -> Collection[str] | None:
-        """The switches that have, or had, something of the configuration; None: all may have."""
+        """The switches that have, or had, something of the configuration; None: all may have. Only these are asked, and written."""
         return None
 
     def remembered(self, switch: str) -> Sequence[Remembered]:
@@ -149,6 +154,12 @@ class PortPlan(Plan):
     run: RunState | None = None
     keeps: tuple[str, ...] = ()
     "Keys of settings that stay as a port has them: a running loop decides them."
+
+    @property
+    def concerned(self) -> Collection[str] | None:
+        """Those of the ports that are named, where it says nothing else."""
+        is_part = not (self.program.document or self.config.exact or self.config.sections is not None)
+        return self.config.switches if is_part else None
 
     @property
     def documents(self) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from fairlane_controller.documents import is_table
+from fairlane_controller.documents import is_table, read_json
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file
 
 LOOP_LOCK_FILE = "controller.lock"
@@ -54,10 +54,7 @@ def _write_holder(file: IO[str], **holder: Any) -> None:
 
 def lock_holder(folder: Path, name: str) -> dict[str, Any]:
     """The holder's entry in a lock's file (of the last holder when the lock is free); empty without one."""
-    try:
-        data: Any = json.loads((folder / name).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
+    data = read_json(folder / name)
     return data if is_table(data) else {}
 
 

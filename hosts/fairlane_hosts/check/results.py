@@ -9,11 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fairlane_controller.documents import write_json
+from fairlane_controller.documents import read_json, write_json
 
 from .. import build
 from ..errors import HostsError
-from ..files import read_json
 from ..programs import find_program
 from ..variants import VARIANTS, Variant
 

@@ -8,7 +8,6 @@ process, however that ends.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import re
 import socket
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_controller.errors import FairlaneError
+from fairlane_controller.state.locks import take_lock
 from fairlane_topology import state as fl_state
 from fairlane_topology.topology import managed_ports
 
@@ -132,11 +132,8 @@ def claimed_instances(count: int, first: int, last: int) -> Generator[list[int]]
     found: list[int] = []
     with ExitStack() as stack:
         for number in range(first, last + 1):
-            file = (root / f".claim-{number}").open("a")
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.close()
+            file = take_lock(root, f".claim-{number}")
+            if file is None:
                 continue
             stack.enter_context(file)
             if fl_state.alive(str(number)):  # somebody's `make run`, or what a killed run left for `make stop`

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -305,6 +305,11 @@ class ConfigPlan(Plan):
     config: Config
     run: RunState | None
     store: LoopStore
+
+    @property
+    def concerned(self) -> Collection[str] | None:
+        """All where there are policies or classes: what they do not name is removed."""
+        return self.config.switches if self.config.sections is None else None
 
     @property
     def _sections(self) -> QthreshSections:
