@@ -227,12 +227,17 @@ def _bar(name: str, scenarios: Sequence[Scenario]) -> Generator[tuple[OnOutcome,
 
 def _run(campaign: Campaign, executor: Executor, stop: Stop, plots: bool, check: bool, as_json: bool) -> int:
     """Run a campaign and show what came out; returns the exit code."""
+    from fairlane_controller.program.registry import load_program
+
     from fairlane_lab.cli.tables import show_failures
     from fairlane_lab.sweep.campaign import run_campaign
     from fairlane_lab.sweep.runners import mininet_testbed
 
     experiment, problems = campaign.definition.experiment, list[str]()
-    with refusals(), _bar(experiment.name, campaign.scenarios()) as (advance, report):
+    scenarios = campaign.scenarios()
+    for program in dict.fromkeys(each.program for each in scenarios):
+        load_program(program).pipeline().warn_if_outdated()
+    with refusals(), _bar(experiment.name, scenarios) as (advance, report):
         if campaign.selection.runtime == "mininet":
             executor = mininet_testbed(campaign.target, experiment.mininet, report, RUNNERS["mininet"])
 
