@@ -260,7 +260,9 @@ def _run(campaign: Campaign, executor: Executor, stop: Stop, plots: bool, check:
     for problem in problems:
         note(f"a capture is not whole: {problem}", "yellow")
     if interrupted:
-        kept = "what was measured until then is kept" if summary["points"] else "no run had finished, nothing is kept"
+        kept = "no run had finished, nothing is kept"
+        if summary["points"]:
+            kept = f"what was measured until then is kept; the same command with --folder {campaign.folder} goes on"
         note(f"interrupted: {kept}", "yellow")
         return stop.exit_code
     if done.stopped:
