@@ -38,7 +38,7 @@ from fairlane_lab.definition.strict import Runtime
 from fairlane_lab.paths import RESULTS_DATA
 from fairlane_lab.problems import RunFolderError
 from fairlane_lab.results.folder import hand_over, new_folder
-from fairlane_lab.runners import KERNEL, MININET, SIM
+from fairlane_lab.run_result import KERNEL, MININET, SIM
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.loading import Definition
