@@ -17,6 +17,7 @@ MAX_DEPTH = 64
 
 _toml: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _PLACE = re.compile(r"^(.*?)(?:: | \(at )line (\d+),? column (\d+)", re.DOTALL)
+_BOM = "\ufeff"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_JSON_INT = 1 << 1000
 """A value of a P4 table has hundreds of bits; a double holds less than 1024."""
@@ -78,13 +79,15 @@ def read_json(path: Path) -> Any:
 
 
 def parse_json(text: str) -> Any:
-    """A JSON document (RFC 8259: without NaN and Infinity). Raises DocumentError."""
-    return _parse(lambda: json.loads(text, parse_constant=_no_constant), finite=True, max_int=_MAX_JSON_INT)
+    """A JSON document (RFC 8259: without NaN and Infinity; a byte order mark is skipped). Raises DocumentError."""
+    return _parse(
+        lambda: json.loads(text.removeprefix(_BOM), parse_constant=_no_constant), finite=True, max_int=_MAX_JSON_INT
+    )
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """A TOML document, which may have numbers without end. Raises DocumentError."""
-    return _parse(lambda: _toml.loads(text), finite=False, max_int=_MAX_TOML_INT)
+    """A TOML document, which may have numbers without end; a byte order mark is skipped. Raises DocumentError."""
+    return _parse(lambda: _toml.loads(text.removeprefix(_BOM)), finite=False, max_int=_MAX_TOML_INT)
 
 
 def _no_constant(word: str) -> Any:

@@ -145,6 +145,10 @@ def test_what_is_in_force_is_a_file_that_changes_nothing(switch: LiveSwitch) -> 
     assert "the switches have what it says" in switch.fairlane("config", "diff", file)
     before, settings = held(switch), documents(switch.folder)["policy/s1/3/0"]
     assert switch.json("config", "apply", file) == {"written": {}, "settings": 0, "ports": 0}
+    nothing = write(switch, "", "nothing.toml")
+    for command in ("check", "diff", "apply"):
+        said = " ".join(switch.fairlane("config", command, nothing).split())
+        assert "the file is empty: it leaves the switches alone" in said, command
     assert (held(switch), documents(switch.folder)["policy/s1/3/0"]) == (before, settings)
     again = switch.fairlane("config", "show").splitlines()[1:]
     assert again == Path(file).read_text(encoding="utf-8").splitlines()[1:]

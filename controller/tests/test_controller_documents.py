@@ -33,6 +33,10 @@ def test_what_is_no_json(text: str, message: str) -> None:
         parse_json(text)
 
 
+def test_a_byte_order_mark_is_skipped() -> None:
+    assert parse_json('\ufeff{"a": 1}') == parse_toml("\ufeffa = 1\n") == {"a": 1}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

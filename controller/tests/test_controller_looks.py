@@ -73,6 +73,8 @@ def test_flows_drops_status_log_and_export_of_a_topology(wired_switch: LiveSwitc
             (1002, 3, 0, 0.0),
         ]
         assert flows[0]["qthresh_packets"] == switch.json("threshold", "show")[0]["qthresh_packets"]
+        heads = " ".join(switch.fairlane("threshold", "show").split())
+        assert "┃ Qthresh ┃ weight ┃" in heads, heads
         assert "udp 10.0.1.1:1001 > 10.0.3.1:5001" in switch.fairlane("flows", "-i", "50ms")
 
         one = switch.json("describe", "s1:3", "-i", "50ms")

@@ -9,6 +9,13 @@ from typing import Any
 AFTER_SPIKE_S = 5.0
 """What a recovery is judged by: so long after a delay spike's end."""
 
+SIM = "fairlane_lab.runners.sim:run"
+"""A runner, `run(scenario) -> RunResult`, as `module:function`."""
+KERNEL = "fairlane_lab.runners.sim:run_kernel"
+"""As `SIM`, with real hosts."""
+MININET = "fairlane_lab.runners.mininet:run_many"
+"""`run_many(scenarios, options, on_result, report)`."""
+
 
 class RunError(RuntimeError):
     """A run that cannot be trusted or could not be made; the text says what and why."""

@@ -48,19 +48,22 @@ def test_list_names_every_experiment() -> None:
     assert "qthresh-table1" in lab("list").output
 
 
-LISTS = """
+STARTS = """
 import sys
 from fairlane_controller.cli.main import make_app
 from typer.testing import CliRunner
-result = CliRunner().invoke(make_app(), ["lab", "list"])
-assert "qthresh-table1" in result.output, result.output
+result = CliRunner().invoke(make_app(), ["lab", *sys.argv[2:]])
+assert sys.argv[1] in result.output, result.output
 print(*sorted({name.split(".")[0] for name in sys.modules} & {"distributed", "finsy", "grpc", "numpy", "pandas", "pyarrow", "scipy"}))
 """
 
 
-def test_to_list_experiments_needs_none_of_what_runs_them() -> None:
-    """Which would take several seconds: it reads their files, and counts."""
-    done = subprocess.run([sys.executable, "-c", LISTS], capture_output=True, text=True, timeout=100)
+@pytest.mark.parametrize(("command", "said"), [("list", "qthresh-table1"), ("run --help", "--repeats")])
+def test_to_list_experiments_and_to_explain_run_needs_none_of_what_runs_them(command: str, said: str) -> None:
+    """Which would take several seconds."""
+    done = subprocess.run(
+        [sys.executable, "-c", STARTS, said, *command.split()], capture_output=True, text=True, timeout=100
+    )
     assert (done.stdout, done.stderr) == ("\n", "")
 
 
@@ -92,6 +95,27 @@ def test_show_tells_points_and_expectations(small: str) -> None:
     assert "sim: 6 points, 12 runs of 20 s (5 s not counted)" in text
     assert "expected: something" in text
     assert json.loads(lab("show", small, "--json").stdout)["points"]["mininet"][-1] == "fast/threshold=6"
+
+
+def test_show_prints_a_sentence_with_several_bounds_once() -> None:
+    text = words(lab("show", "qthresh-table2"))
+    assert "sim: 84 points, 5040 runs of 40 s" in text
+    assert "mininet: 28 points, 168 runs of 26 s" in text
+    assert "expected: Q9: the best thresholds are 4, 5, 6, 6 (3 bounds)" in text
+    assert text.count("Q9") == 1
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"),
+    [
+        ("utf-8-sig", "small: Small"),
+        ("utf-16", "small.toml: cannot be read: it is not UTF-8 text"),
+    ],
+)
+def test_a_file_of_another_encoding(tmp_path: Path, encoding: str, said: str) -> None:
+    path = tmp_path / "small.toml"
+    path.write_text(FILE, encoding=encoding)
+    assert said in words(lab("show", str(path)))
 
 
 def test_run_prints_the_table_and_where_the_data_is(small: str, tmp_path: Path) -> None:

@@ -110,6 +110,13 @@ def test_a_full_disk_is_one_sentence(
         assert ("runs that were there already: 3" in again.output) == (written == 3)
 
 
+def test_a_file_in_place_of_the_run_folder_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "small.toml"
+    path.write_text(FILE)
+    said = lab("run", str(path), "--jobs", "1", "--folder", str(path)).output.split("\n", 1)[-1]
+    assert " ".join(said.split()).endswith("small.toml cannot be written: File exists")
+
+
 def test_a_full_disk_at_the_very_start_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -100,8 +100,9 @@ def test_a_signal_leaves_a_partial_result_that_can_be_used(
     results = tmp_path / "r"
     command = ("run", "qthresh-fig9", "--repeats", "2000", *ONE_LINK, *SHORT, "--jobs", jobs, "--no-plots")
     ended, said = interrupted(driver, results, number, *command, "--results", str(results))
-    assert (ended, said.strip()) == (code, "interrupted: what was measured until then is kept")
     folder = (results / "qthresh-fig9" / "latest").resolve()
+    kept = f"interrupted: what was measured until then is kept; the same command with --folder {folder} goes on"
+    assert (ended, said.strip()) == (code, kept)
     summary = summary_of(folder)
     assert not summary["complete"]
     assert 2 <= summary["runs"] < summary["asked_runs"] == 2000

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -133,6 +134,14 @@ def test_the_example_runs_in_processes_of_its_own(tmp_path: Path) -> None:
     summary = json.loads(done.stdout)
     refused = {point["params"]["limit"]: point["metrics"]["refused"] for point in summary["points"]}
     assert refused[5] > refused[10] > refused[40] > 0
+    assert "was changed after" not in done.stderr
+
+    os.utime(tmp_path / "mine" / "droptail.json", (1, 1))
+    again = lab(
+        "run", command[1], "--quick", "--jobs", "1", "--no-plots", "--set", "limit=5", "--results", str(tmp_path)
+    )
+    assert again.exit_code == 0
+    assert "droptail.p4 was changed after droptail.json was made, which runs: `fairlane p4 compile" in again.stderr
 
 
 def test_a_run_with_a_program_in_a_folder_has_a_page_wherever_it_is_made(tmp_path: Path) -> None:

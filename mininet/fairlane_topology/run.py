@@ -81,6 +81,7 @@ def run(chosen: argparse.Namespace) -> None:
     runtimes = runtime_json.load_all(topology)
     loaded = load_program(chosen.program)
     loaded.pipeline().check()
+    loaded.pipeline().warn_if_outdated()
     check_settings(topology, loaded.Settings)
     others = bool(runtimes) or chosen.no_controller  # people's own programs and clients rule, as with p4lang/tutorials
     wanted = NetworkOptions(

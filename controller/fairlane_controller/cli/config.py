@@ -74,7 +74,11 @@ def check_command(
     if as_json:
         print_json({"valid": True, "file": str(file), "topology": run.name if run else None})
         return
-    say(f"{file}: valid" + (f" for the topology {run.name}" if run else "; no topology runs to check it against"))
+    where = f" for the topology {run.name}" if run else "; no topology runs to check it against"
+    say(f"{file}: valid{where}{_EMPTY if loaded.is_empty else ''}")
+
+
+_EMPTY = "; the file is empty: it leaves the switches alone"
 
 
 @config_app.command("show")
@@ -99,14 +103,15 @@ def diff_command(file: LastFileArgument = None, state: StateOption = None, as_js
     if as_json:
         print_json({"same": found.same, "differences": [row.to_json() for row in found.rows]})
     else:
-        _print_differences(loaded.source.name, found.rows)
+        _print_differences(loaded, loaded.source.name, found.rows)
     if not found.same:
         raise typer.Exit(DIFFERENT_EXIT_CODE)
 
 
-def _print_differences(name: str, rows: Sequence[Row]) -> None:
+def _print_differences(loaded: Loaded, name: str, rows: Sequence[Row]) -> None:
     """Print what differs, or differed, from the configuration `name`."""
-    say(f"{name}: {counted(len(rows), 'difference')}" if rows else f"{name}: the switches have what it says")
+    same = f"the switches have what it says{_EMPTY if loaded.is_empty else ''}"
+    say(f"{name}: {counted(len(rows), 'difference') if rows else same}")
     for row in rows:
         say(f"{_MARKS[row.status]} {row.switch} {row.what} {row.place}: {row.status}")
         for who, text in (("file", row.wanted), ("now", row.current)):
@@ -122,14 +127,17 @@ def apply_command(
     as_json: JsonOption = False,
 ) -> None:
     """Make the switches have what FILE says, touching only what differs: all of them, or none."""
-    done = _apply(read_file(file, state), state, dry_run, as_json)
+    loaded = read_file(file, state)
+    done = _apply(loaded, state, dry_run, as_json)
     if done is not None and as_json:
         print_json(done.to_json())
     elif done is not None:
         counts = [f"{name}: {counted(count, 'entry')}" for name, count in done.written.items()]
         counts += [f"{counted(done.settings, 'setting')} of policies"] if done.settings else []
         counts += [counted(done.ports, "port")] if done.ports else []
-        say(f"{file} applied ({', '.join(counts) or 'the switches have it already'})")
+        say(
+            f"{file} applied ({', '.join(counts) or 'the switches have it already'}{_EMPTY if loaded.is_empty else ''})"
+        )
 
 
 def _apply(loaded: Loaded, state: str | None, dry_run: bool, as_json: bool) -> Applied | None:
@@ -178,7 +186,7 @@ def edit_command(
     if as_json:
         print_json({**done.to_json(), "differences": [row.to_json() for row in done.rows]})
         return
-    _print_differences(str(path), done.rows)
+    _print_differences(loaded, str(path), done.rows)
     say(f"{path} applied")
 
 

@@ -53,6 +53,8 @@ class Loaded:
     config: FairlaneConfig
     source: Source
     path: Path | None = None
+    is_empty: bool = False
+    """Nothing stands in the file, as where `fairlane config show > FILE` failed."""
 
 
 def read_file(path: Path, state: str | None = None, *, run_program: bool = True) -> Loaded:
@@ -71,7 +73,7 @@ def read_file(path: Path, state: str | None = None, *, run_program: bool = True)
     """
     source = Source(str(path), files.read_text(path))
     data = _data(source)
-    running, named = _program_that_runs(data, state), data.get("program")
+    is_empty, running, named = not data, _program_that_runs(data, state), data.get("program")
     if isinstance(named, str) and is_folder(named):
         data["program"] = named if named.startswith("~") else str(path.absolute().parent / named)
         runs = is_folder(running) and folder_of(data["program"]) == folder_of(running)
@@ -81,7 +83,7 @@ def read_file(path: Path, state: str | None = None, *, run_program: bool = True)
             )
     elif named is None and running:
         data["program"] = running
-    return Loaded(parse(data, source), source, path.absolute())
+    return Loaded(parse(data, source), source, path.absolute(), is_empty)
 
 
 def folder_for(name: str, state: str | None) -> Path:

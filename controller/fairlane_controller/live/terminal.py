@@ -131,7 +131,7 @@ def _head(view: WatchView) -> list[RenderableType]:
         f" {snapshot.title}  {snapshot.target or ''}  ",
         (words + ("" if snapshot.loop or snapshot.loop_error else " runs"), _STYLES[state]),
         time.strftime("  %H:%M:%S  ", time.localtime(snapshot.time_s)),
-        ("q quit  p pause  ↑↓ port  a all ports", "dim"),
+        ("q quit  p pause  ↑↓ port  a all", "dim"),
     )
     problems = (_one_line((f"✗ {problem}", "bold red")) for _, problem in troubles(snapshot)[:6])
     return [_one_line(*title), _one_line((" · ".join(switches), "dim")), *problems]

@@ -10,9 +10,9 @@ from fairlane_controller.errors import FairlaneError, bad_file
 
 
 def read_text(path: Path) -> str:
-    """A file that a person named; raises BAD_FILE where it cannot be read or is not UTF-8."""
+    """A file that a person named; a byte order mark is skipped. Raises BAD_FILE where it cannot be read or is not UTF-8."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as ex:
         raise unreadable(path, ex) from None
     except UnicodeDecodeError as ex:

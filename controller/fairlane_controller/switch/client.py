@@ -31,6 +31,7 @@ from finsy import (
 from google.protobuf.empty_pb2 import Empty
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, bad_input, unknown_name
+from fairlane_controller.logs import warn
 from fairlane_controller.switch.bounded import BoundedSwitch
 from fairlane_controller.switch.faults import Refusal, no_pipeline, refusals, refused, translate
 from fairlane_controller.switch.security import OBSERVER_ROLE, Endpoint
@@ -66,6 +67,9 @@ _E = TypeVar("_E")
 logging.getLogger("finsy").addHandler(logging.NullHandler())
 logging.getLogger("finsy").propagate = False
 
+_CHECKOUT_S = 2.0
+"""Files that a checkout or a copy writes differ by less."""
+
 
 @dataclass(frozen=True)
 class PipelineFiles:
@@ -79,6 +83,14 @@ class PipelineFiles:
         for path in (self.json, self.p4info):
             if not path.is_file():
                 raise bad_file(f"the compiled program {path} does not exist")
+
+    def warn_if_outdated(self) -> None:
+        """Warn where the P4 source beside them was changed after they were made."""
+        source = self.json.with_suffix(".p4")
+        both = source.is_file() and self.json.is_file()
+        if both and source.stat().st_mtime - self.json.stat().st_mtime > _CHECKOUT_S:
+            made = f"{self.json.name} was made, which runs: `fairlane p4 compile {source.parent}/`"
+            warn(f"{source} was changed after {made}")
 
     def cookie(self) -> int:
         """What says whether a switch runs this program. Raises BAD_FILE."""

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from fairlane_controller.errors import bad_input
@@ -34,27 +34,17 @@ from fairlane_lab.cli.options import (
     print_json,
     refusals,
 )
-from fairlane_lab.cli.tables import MAX_SHOWN, show_failures, show_run
-from fairlane_lab.definition.expansion import Selection
-from fairlane_lab.definition.loading import Definition
 from fairlane_lab.definition.strict import Runtime
 from fairlane_lab.paths import RESULTS_DATA
 from fairlane_lab.problems import RunFolderError
 from fairlane_lab.results.folder import hand_over, new_folder
-from fairlane_lab.scenario import Scenario
-from fairlane_lab.sim.config import THREADS_VARIABLE
-from fairlane_lab.sweep.campaign import Campaign, run_campaign
-from fairlane_lab.sweep.runners import (
-    KERNEL,
-    MININET,
-    SIM,
-    Executor,
-    OnOutcome,
-    Outcome,
-    local_executor,
-    mininet_testbed,
-)
-from fairlane_lab.sweep.workers import dask_cluster, process_pool
+from fairlane_lab.run_result import KERNEL, MININET, SIM
+
+if TYPE_CHECKING:
+    from fairlane_lab.definition.loading import Definition
+    from fairlane_lab.scenario import Scenario
+    from fairlane_lab.sweep.campaign import Campaign
+    from fairlane_lab.sweep.runners import Executor, OnOutcome, Outcome
 
 
 @dataclass
@@ -171,6 +161,9 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Run experiments, each into a new run folder, or one into `--folder`; Ctrl-C keeps what is there (exit code 130), a failed run stops no other."""
+    from fairlane_lab.definition.expansion import Selection
+    from fairlane_lab.sweep.campaign import Campaign
+
     selection = make_selection(runtime, seed, repeats, values, quick, target)
     if archived and (runtime == "mininet" or folder or selection != Selection(runtime=runtime)):
         raise bad_input("--archived: the archive has the runs of the files as they are; allowed: --runtime sim or kernel, no --folder, --seed, --repeats, --set or --quick")  # fmt: skip
@@ -207,7 +200,12 @@ def _executor(runtime: str, jobs: int | None, dask: str | None, threads: int | N
     if threads is not None:
         if dask is not None or runtime != "sim":
             raise bad_input("--threads: of runs in the simulator on this machine; allowed: --runtime sim, no --dask")
+        from fairlane_lab.sim.config import THREADS_VARIABLE
+
         os.environ[THREADS_VARIABLE] = str(threads)
+    from fairlane_lab.sweep.runners import local_executor
+    from fairlane_lab.sweep.workers import dask_cluster, process_pool
+
     if dask is not None:
         return dask_cluster(RUNNERS[runtime], dask)
     runner = RUNNERS["sim" if runtime == "mininet" else runtime]
@@ -229,8 +227,17 @@ def _bar(name: str, scenarios: Sequence[Scenario]) -> Generator[tuple[OnOutcome,
 
 def _run(campaign: Campaign, executor: Executor, stop: Stop, plots: bool, check: bool, as_json: bool) -> int:
     """Run a campaign and show what came out; returns the exit code."""
+    from fairlane_controller.program.registry import load_program
+
+    from fairlane_lab.cli.tables import show_failures
+    from fairlane_lab.sweep.campaign import run_campaign
+    from fairlane_lab.sweep.runners import mininet_testbed
+
     experiment, problems = campaign.definition.experiment, list[str]()
-    with refusals(), _bar(experiment.name, campaign.scenarios()) as (advance, report):
+    scenarios = campaign.scenarios()
+    for program in dict.fromkeys(each.program for each in scenarios):
+        load_program(program).pipeline().warn_if_outdated()
+    with refusals(), _bar(experiment.name, scenarios) as (advance, report):
         if campaign.selection.runtime == "mininet":
             executor = mininet_testbed(campaign.target, experiment.mininet, report, RUNNERS["mininet"])
 
@@ -253,7 +260,9 @@ def _run(campaign: Campaign, executor: Executor, stop: Stop, plots: bool, check:
     for problem in problems:
         note(f"a capture is not whole: {problem}", "yellow")
     if interrupted:
-        kept = "what was measured until then is kept" if summary["points"] else "no run had finished, nothing is kept"
+        kept = "no run had finished, nothing is kept"
+        if summary["points"]:
+            kept = f"what was measured until then is kept; the same command with --folder {campaign.folder} goes on"
         note(f"interrupted: {kept}", "yellow")
         return stop.exit_code
     if done.stopped:
@@ -264,6 +273,7 @@ def _run(campaign: Campaign, executor: Executor, stop: Stop, plots: bool, check:
 
 def _check_archive(definition: Definition, runtime: str, executor: Executor, check: bool, as_json: bool) -> int:
     """Make a sample of an experiment's archived runs again, and show what the archive says; returns the exit code."""
+    from fairlane_lab.cli.tables import MAX_SHOWN
     from fairlane_lab.report.archive import find_archived
 
     name = definition.experiment.name
@@ -288,6 +298,7 @@ def _check_archive(definition: Definition, runtime: str, executor: Executor, che
 
 
 def _show(summary: Mapping[str, Any], folder: Path, as_json: bool, interrupted: bool = False) -> None:
+    from fairlane_lab.cli.tables import show_run
     from fairlane_lab.report.run_folder import run_of
 
     if not as_json:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,8 +28,8 @@ from fairlane_lab.paths import EXPERIMENTS, RESULTS_DATA, RESULTS_PAGES, results
 from fairlane_lab.problems import ExperimentError
 
 if TYPE_CHECKING:
+    from fairlane_lab.definition.expansion import Resolution
     from fairlane_lab.definition.loading import Definition
-    from fairlane_lab.scenario import Scenario
 
 
 def show(
@@ -44,13 +45,12 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """What an experiment is and what is expected of it; or the table of run folders, side by side."""
-    from fairlane_lab.cli.tables import show_run
-    from fairlane_lab.definition.expansion import Selection, expand
-    from fairlane_lab.report.run_folder import open_run
-    from fairlane_lab.report.tables import result_table
-
     folder = Path(what)
     if folder.is_dir() or ("/" in what and not what.endswith(".toml")):
+        from fairlane_lab.cli.tables import show_run
+        from fairlane_lab.report.run_folder import open_run
+        from fairlane_lab.report.tables import result_table
+
         with refusals():
             runs = [open_run(each) for each in (folder, *(beside or ()))]
             if as_json:
@@ -63,21 +63,29 @@ def show(
     if beside:
         raise bad_input(f"{what!r} is no run folder; allowed: one experiment, or run folders")
     definition = find_experiments([what])[0]
-    runs = {runtime: expand(definition, Selection(runtime)) for runtime in definition.experiment.runtimes}
-    points = {runtime: list(dict.fromkeys(each.point for each in mine)) for runtime, mine in runs.items()}
+    from fairlane_lab.definition.expansion import Selection, resolve
+
+    points = {
+        runtime: [resolution for _, resolution in resolve(definition, Selection(runtime))]
+        for runtime in definition.experiment.runtimes
+    }
     if as_json:
-        print_json({**definition.as_json(), "points": points})
+        names = {runtime: [each.point.name for each in found] for runtime, found in points.items()}
+        print_json({**definition.as_json(), "points": names})
     else:
-        _print(definition, runs, points)
+        _print(definition, points)
 
 
-def _print(definition: Definition, runs: dict[str, list[Scenario]], points: dict[str, list[str]]) -> None:
+def _print(definition: Definition, points: dict[str, list[Resolution]]) -> None:
+    from fairlane_lab.definition.expansion import scenario_of
+
+    firsts = {runtime: scenario_of(definition, found[0]) for runtime, found in points.items()}
     experiment = definition.experiment
     console.print(f"[bold]{experiment.name}[/bold]: {experiment.title}")
     files = " → ".join([definition.origin, *map(shown, definition.source.files[1:])])
     console.print(f"{experiment.source}   ({files})", style="dim", soft_wrap=True)
     console.print(" ".join(experiment.what.split()))
-    flows = next(iter(runs.values()))[0].flows
+    flows = next(iter(firsts.values())).flows
     table = make_table(
         "flow", "sender", "from", "to", "application", "connections", "weight", right="connections weight"
     )
@@ -87,17 +95,20 @@ def _print(definition: Definition, runs: dict[str, list[Scenario]], points: dict
     console.print(table)
     if len(flows) > 8:
         console.print(f"… {len(flows)} flows")
-    for runtime, mine in runs.items():
-        first, names = mine[0], points[runtime]
+    for runtime, first in firsts.items():
+        names = [each.point.name for each in points[runtime]]
+        runs = sum(each.body.run.repeats for each in points[runtime])
         at_most = "at most " if first.ends_with_its_files else ""
         console.print(
-            f"[bold]{runtime}[/bold]: {len(names)} points, {len(mine)} runs of {at_most}{first.duration_s:g} s"
+            f"[bold]{runtime}[/bold]: {len(names)} points, {runs} runs of {at_most}{first.duration_s:g} s"
             f" ({first.warmup_s:g} s not counted){_took(definition, runtime)}"
         )
         console.print("  " + ", ".join(names[:12]) + (f", … {names[-1]}" if len(names) > 12 else ""), style="dim")
-    for expectation in experiment.expect:
-        where = "" if len(expectation.runtimes) > 1 else f" [dim]({''.join(expectation.runtimes)})[/dim]"
-        console.print(f"expected: {expectation.text}{where}", soft_wrap=True, highlight=False)
+    bounds = Counter((each.text, each.runtimes) for each in experiment.expect)
+    for (text, runtimes), count in bounds.items():
+        where = "" if len(runtimes) > 1 else f" [dim]({''.join(runtimes)})[/dim]"
+        many = f" [dim]({count} bounds)[/dim]" if count > 1 else ""
+        console.print(f"expected: {text}{where}{many}", soft_wrap=True, highlight=False)
     name = experiment.name if experiment.name in experiment_names() else definition.origin
     console.print(f"run it: fairlane lab run {name}", style="dim", soft_wrap=True, highlight=False)
 

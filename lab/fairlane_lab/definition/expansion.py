@@ -76,18 +76,23 @@ class Resolution:
 def expand(definition: Definition, selection: Selection | None = None) -> list[Scenario]:
     """Every run of a selection, points in the file's order, then repeats. Raises ExperimentError for a selection that makes no sense."""
     selection = selection or Selection()
+    scenarios: list[Scenario] = []
+    for point, resolution in resolve(definition, selection):
+        for repeat in range(selection.repeats or resolution.body.run.repeats):
+            if definition.experiment.drawn and repeat:
+                resolution = _resolve(definition, point, selection, repeat)
+            scenarios.append(scenario_of(definition, resolution, repeat, selection.seed))
+    return scenarios
+
+
+def resolve(definition: Definition, selection: Selection) -> Iterator[tuple[Point, Resolution]]:
+    """The points of a selection in the file's order, and each as its first run has it. Raises as `expand`."""
     runtimes = definition.experiment.runtimes
     if not definition.experiment.runs_in(selection.runtime):
         problem = Problem("runtimes", f"does not run in {selection.runtime!r}; it runs in: {', '.join(runtimes)}")
         raise ExperimentError(definition.origin, [problem])
-    scenarios: list[Scenario] = []
     for point in select_points(definition, selection):
-        resolution = _resolve(definition, point, selection)
-        for repeat in range(selection.repeats or resolution.body.run.repeats):
-            if definition.experiment.drawn and repeat:
-                resolution = _resolve(definition, point, selection, repeat)
-            scenarios.append(_scenario(definition, resolution, repeat, selection.seed))
-    return scenarios
+        yield point, _resolve(definition, point, selection)
 
 
 def _resolve(definition: Definition, point: Point, selection: Selection, repeat: int = 0) -> Resolution:
@@ -239,7 +244,8 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> I
         yield Problem("topology.ports", "no port has bottleneck = true: nothing would be measured or managed")
 
 
-def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_seed: int) -> Scenario:
+def scenario_of(definition: Definition, resolution: Resolution, repeat: int = 0, base_seed: int = 1) -> Scenario:
+    """One run of a point."""
     body, point = resolution.body, resolution.point
     drawn = Drawn(body.run.draws, lambda name: fixed_hash(base_seed, repeat, "draws", name))
     flows, offset_s = _start(body, repeat, fixed_hash(base_seed, repeat, "starts"), drawn)

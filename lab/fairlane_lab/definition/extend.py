@@ -209,14 +209,15 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ExperimentError(shown(path), [Problem("", f"cannot be read: {error}")]) from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ExperimentError(shown(path), [Problem("", f"cannot be read: {reason}")]) from None
 
 
 def read_as(path: Path, model: type[Model]) -> Model:
     """A TOML file as a model. Raises ExperimentError with all that is wrong."""
     try:
-        return model.model_validate(parse_toml(path.read_text(encoding="utf-8")))
-    except (OSError, DocumentError) as error:
+        return model.model_validate(parse_toml(_text(path)))
+    except DocumentError as error:
         raise ExperimentError(shown(path), [Problem("", str(error))]) from None
     except ValidationError as error:
         raise ExperimentError(shown(path), pydantic_problems(error, model)) from None

@@ -156,7 +156,9 @@ def run_campaign(
         return _run(campaign, executor, on_outcome)
     except OSError as error:
         text = f"{campaign.folder} cannot be written: {error.strerror or error}"
-        raise RunError(f"{text}; `fairlane lab run` with this --folder goes on with the runs that are in it") from None
+        if campaign.folder.is_dir():
+            text += "; `fairlane lab run` with this --folder goes on with the runs that are in it"
+        raise RunError(text) from None
 
 
 def _run(campaign: Campaign, executor: Executor, on_outcome: Callable[[Outcome], None]) -> CampaignResult:

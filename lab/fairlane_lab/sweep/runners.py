@@ -12,15 +12,11 @@ from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any
 
 from fairlane_lab.definition.schema import MininetOverrides
+from fairlane_lab.run_result import KERNEL as KERNEL
+from fairlane_lab.run_result import MININET as MININET
+from fairlane_lab.run_result import SIM as SIM
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.scenario import Scenario
-
-SIM = "fairlane_lab.runners.sim:run"
-"""`run(scenario) -> RunResult`."""
-KERNEL = "fairlane_lab.runners.sim:run_kernel"
-"""As `SIM`, with real hosts."""
-MININET = "fairlane_lab.runners.mininet:run_many"
-"""`run_many(scenarios, options, on_result, report)`."""
 
 
 @dataclass(frozen=True)

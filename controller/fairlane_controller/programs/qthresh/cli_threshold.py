@@ -53,6 +53,7 @@ from .settings import PolicyConfig, PolicyKey, PolicySettings
 app = App(help="Thresholds and schemes of (egress port, class): show, set by hand, leave to the loop.")
 SHOWN = ("switch", "port", "class", "scheme", "qthresh_packets", "weight", "mode", "k", "lanes", "why_no_lanes")
 """What is shown of a policy."""
+_HEADS = {"qthresh_packets": "Qthresh", "why_no_lanes": "why no lanes"}
 
 
 @app.command("show")
@@ -75,8 +76,9 @@ def _print(rows: list[Plain], as_json: bool) -> None:
         print_json(rows)
         return
     names = [name for name in SHOWN if any(row.get(name) is not None for row in rows)]
-    cells = [[row.get(name) for name in names] for row in rows]
-    print_table("thresholds", names, cells, empty="no such port is managed")
+    values = [[row.get(name) for name in names] for row in rows]
+    cells = [[f"{value:g}" if isinstance(value, float) else value for value in row] for row in values]
+    print_table("thresholds", [_HEADS.get(name, name) for name in names], cells, empty="no such port is managed")
 
 
 @app.command("set")

@@ -90,7 +90,7 @@ export class Chart {
       parts.push(svg("text", { class: "value", x: LEFT - 6, y: y(value) }, number(value)));
     }
     const step = [15, 30, 60].find((seconds) => (to - from) / seconds <= 8) ?? 120;
-    for (let t = Math.ceil(from / step) * step; t <= to; t += step) parts.push(svg("text", { class: "time", x: x(t), y: HEIGHT - 5 }, clock(t)));
+    for (let t = Math.ceil(from / step) * step; x(t) < WIDTH - 26; t += step) parts.push(svg("text", { class: "time", x: x(t), y: HEIGHT - 5 }, clock(t)));
     for (const line of shown) {
       parts.push(svg("path", { class: line.dashed ? "line dashed" : "line", stroke: colorOf(line.name), d: path(line.points, x, y) }));
     }
