@@ -10,9 +10,8 @@
 //! | `gnmi` | gNMI Gets and Sets to a switch with four ports |
 //! | `wire` | the bytes of one request to a server of P4Runtime and gNMI: what it takes is bounded by its length |
 //!
-//! `requests`, `frames` and `gnmi` are steps of one kind (`switch`), from different documents (`seeds`).
+//! `config`, `requests`, `frames` and `gnmi` are steps of one kind (`switch`), from different documents (`seeds`).
 
-mod config;
 mod program;
 mod seeds;
 mod switch;
@@ -72,7 +71,7 @@ type Make = fn() -> Target;
 
 const ALL: [(&str, Make); 6] = [
     ("program", program::target),
-    ("config", config::target),
+    ("config", || switch::target(seeds::configs(), true)),
     ("requests", || switch::target(seeds::requests(), true)),
     ("frames", || switch::target(seeds::frames(), false)),
     ("gnmi", || switch::target(seeds::gnmi(), false)),
