@@ -18,7 +18,7 @@ for target in ${*:-program config requests frames gnmi wire}; do
         -exact_artifact_path="$found" "$built/fuzz/$target" "corpus/$target" && continue
     code=1
     [ -f "$found" ] || continue
-    "$built/debug/fuzz" -minimize_crash=1 -max_total_time=60 -timeout=20 -exact_artifact_path="$found.small" "$found" >/dev/null 2>&1
+    "$built/debug/fuzz" -minimize_crash=1 -max_total_time=10 -timeout=20 -exact_artifact_path="$found.small" "$found" >/dev/null 2>&1
     [ -f "$found.small" ] && mv "$found.small" "$found"
     echo "FOUND in $target; its input: switch/crates/fuzz/$found"
 done
