@@ -44,8 +44,8 @@ fn kept(target: &str) -> Vec<Input> {
     paths.iter().map(read).collect()
 }
 
-/// Runs a target's documents, what is kept for it, and mutations; the first finding.
-fn findings(name: &'static str, mutations: usize) -> Result<(), String> {
+/// Runs a target's documents, what is kept for it, and mutations, so many in all if these are more; the first finding.
+fn findings(name: &'static str, executions: usize) -> Result<(), String> {
     HOOK.call_once(|| {
         let print = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
@@ -60,7 +60,7 @@ fn findings(name: &'static str, mutations: usize) -> Result<(), String> {
         let known: Vec<Input> = plain.chain(kept(name)).collect();
         let mut random = SmallRng::seed_from_u64(1);
         let mut next = || mutate(known.choose(&mut random)?, &target.places, &mut random).into();
-        let mutated: Vec<Input> = (0..mutations).map_while(|_| next()).collect();
+        let mutated: Vec<Input> = (known.len()..executions).map_while(|_| next()).collect();
         for input in known.into_iter().chain(mutated) {
             tell.send(serde_json::to_string(&input).unwrap()).unwrap();
             if let Err(finding) = target.execute(&input) {
