@@ -74,12 +74,11 @@ ptf: setup ## PTF tests of the P4 programs through P4Runtime (TARGET=embedded|bm
 	@$(ROOT) $(PY) ptf_tests/run.py --target $(TARGET)
 
 fuzz: setup ## hostile programs, configs, requests, frames, gNMI, files (SECONDS=60 for each, FUZZ="program gnmi" only these, SEED=1)
-	@RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/switch/crates/fuzz/covered.sh LLVM_PROFILE_FILE=/dev/null \
-		$(CARGO) run --quiet $(MANIFEST) -p fuzz -- --grow --seconds $(SECONDS) --seed $(SEED) $(FUZZ)
+	@switch/crates/fuzz/run.sh $(SECONDS) $(SEED) $(FUZZ)
 	@[ -n "$(FUZZ)" ] || $(PY) controller/tests/fuzz.py --seed $(SEED) --seconds $$(( $(SECONDS) * 5 ))
 
 fuzz-short: setup ## the same in two minutes, always with the same inputs
-	@$(CARGO) test --quiet $(MANIFEST) --workspace --test short -- --ignored --nocapture
+	@$(CARGO) test --quiet $(MANIFEST) --workspace --test inputs -- --ignored --nocapture
 
 conformance: ## packet tests (STF) through the embedded switch (P4C=a p4c tree, or any folder of tests and programs)
 	@test -n "$${P4C:-}" || { echo "name a p4c tree: make conformance P4C=../p4c (p4c-bm2-ss must be on the PATH)"; exit 2; }

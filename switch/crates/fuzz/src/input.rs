@@ -17,12 +17,9 @@ const EDITS_MAX: usize = 12;
 /// Most copies that one edit makes.
 const REPEAT_MAX: usize = 64;
 
-/// An input, as a corpus file holds it.
+/// An input, as a corpus file holds it; a `finding` there is for people.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Input {
-    /// What was found with it, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub finding: Option<String>,
     /// The document's name; the first one where there is none of this name.
     pub base: String,
     pub edits: Vec<Edit>,
@@ -49,6 +46,21 @@ impl Input {
             base: base.to_string(),
             ..Input::default()
         }
+    }
+
+    /// With another one's edits too, where both are of one document.
+    pub fn joined(mut self, other: Input) -> Input {
+        if self.base == other.base {
+            self.edits.extend(other.edits);
+        }
+        self.limited()
+    }
+
+    /// The last edits, as many as there may be.
+    fn limited(mut self) -> Input {
+        let surplus = self.edits.len().saturating_sub(EDITS_MAX);
+        self.edits.drain(..surplus);
+        self
     }
 
     /// The document after all edits.
@@ -178,32 +190,23 @@ impl Places {
 }
 
 /// A variation of `input`, or an edit or a few of a document as it is.
-pub fn mutate(input: &Input, others: &[Input], places: &[Places], random: &mut SmallRng) -> Input {
-    let mut next = Input {
-        finding: None,
-        ..input.clone()
+pub fn mutate(input: &Input, places: &[Places], random: &mut SmallRng) -> Input {
+    let of = places.iter().find(|p| p.name == input.base);
+    let (of, edits) = match of {
+        Some(of) if random.random_ratio(9, 10) => (of, input.edits.clone()),
+        _ => (places.choose(random).expect("a document"), Vec::new()),
     };
-    if random.random_ratio(1, 10) {
-        next = Input::of(&places.choose(random).expect("a document").name);
-    }
-    let of = places.iter().find(|p| p.name == next.base);
-    let of = of.unwrap_or(&places[0]);
+    let mut next = Input {
+        edits,
+        ..Input::of(&of.name)
+    };
     for _ in 0..[1, 1, 1, 2, 2, 4][random.random_range(0..6)] {
-        match random.random_range(0..10) {
-            0 if !next.edits.is_empty() => {
-                next.edits.remove(random.random_range(0..next.edits.len()));
-            }
-            1 => {
-                let other = others.choose(random).filter(|o| o.base == next.base);
-                next.edits
-                    .extend(other.iter().flat_map(|o| o.edits.clone()));
-            }
-            _ => next.edits.push(of.edit(random)),
+        match random.random_ratio(1, 10) && !next.edits.is_empty() {
+            true => drop(next.edits.remove(random.random_range(0..next.edits.len()))),
+            false => next.edits.push(of.edit(random)),
         }
     }
-    let surplus = next.edits.len().saturating_sub(EDITS_MAX);
-    next.edits.drain(..surplus);
-    next
+    next.limited()
 }
 
 fn changed(value: &Value, random: &mut SmallRng) -> Value {
@@ -321,7 +324,6 @@ mod tests {
         let input = Input {
             base: "a".into(),
             edits: edits.into(),
-            finding: None,
         };
         assert_eq!(input.document(&bases), json!({"x/y": [-1, 2, 2, "t"]}));
         let text = serde_json::to_string(&input).unwrap();
@@ -339,7 +341,7 @@ mod tests {
                 ..Input::default()
             };
             (0..200)
-                .map(|_| mutate(&input, &[], &places, &mut random))
+                .map(|_| mutate(&input, &places, &mut random))
                 .collect()
         };
         assert_eq!(sequence(1), sequence(1));

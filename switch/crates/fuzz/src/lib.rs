@@ -4,11 +4,11 @@
 //! | module | idea |
 //! |---|---|
 //! | `input` | a document of ours and the edits that make it hostile, short and readable; the next edits |
-//! | `guard` | one execution under watch: panics, time, memory, and which parts of the code it reached |
-//! | `campaign` | executions until a finding, or until the time is up |
+//! | `memory` | what one execution takes |
 //! | `targets` | what is executed |
+//!
+//! The program `fuzz` gives libFuzzer these inputs (`make fuzz`); `tests/inputs.rs` runs known and seeded ones without it.
 
-pub mod campaign;
-pub mod guard;
 pub mod input;
+pub mod memory;
 pub mod targets;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What once took gigabytes is refused, and takes little; `corpus` has the documents of the target `wire`.
 
-use fuzz::guard::Counting;
+use fuzz::memory::Counting;
 use fuzz::targets::wire::{sender, TestServer, LONG, WRITE};
 use tonic::Code;
 

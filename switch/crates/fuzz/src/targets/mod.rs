@@ -10,15 +10,20 @@
 //! | `gnmi` | gNMI Gets and Sets to a switch with four ports |
 //! | `wire` | the bytes of one request to a server of P4Runtime and gNMI: what it takes is bounded by its length |
 //!
-//! `requests`, `frames` and `gnmi` are steps of one kind (`switch`), from different documents (`seeds`).
+//! `config`, `requests`, `frames` and `gnmi` are steps of one kind (`switch`), from different documents (`seeds`).
 
-mod config;
 mod program;
 mod seeds;
 mod switch;
 pub mod wire;
 
 use serde_json::Value;
+
+use crate::input::{Input, Places};
+use crate::memory;
+
+/// Most bytes that an execution may take.
+const MEMORY_MAX: usize = 1 << 30;
 
 /// What an execution says: a sentence about what should have held.
 pub type Outcome = Result<(), String>;
@@ -30,14 +35,35 @@ pub type Base = (String, Value);
 pub struct Target {
     /// The documents that inputs are made of; at least one.
     pub bases: Vec<Base>,
-    /// Executes one: what should have held, if it did not.
-    pub run: Box<dyn FnMut(Value) -> Outcome>,
+    /// The places of each.
+    pub places: Vec<Places>,
+    run: Box<dyn FnMut(Value) -> Outcome>,
 }
 
 impl Target {
     fn new(bases: Vec<Base>, run: impl FnMut(Value) -> Outcome + 'static) -> Target {
-        let run = Box::new(run);
-        Target { bases, run }
+        let places = bases.iter();
+        Target {
+            places: places
+                .map(|(name, base)| Places::find(name, base))
+                .collect(),
+            run: Box::new(run),
+            bases,
+        }
+    }
+
+    /// Executes an input.
+    ///
+    /// # Errors
+    /// What should have held, or that it took too much memory.
+    pub fn execute(&mut self, input: &Input) -> Outcome {
+        let document = input.document(&self.bases);
+        let (outcome, peak) = memory::peak_of(|| (self.run)(document));
+        outcome?;
+        match peak > MEMORY_MAX {
+            true => Err(format!("it took {peak} bytes; {MEMORY_MAX} are allowed")),
+            false => Ok(()),
+        }
     }
 }
 
@@ -45,7 +71,7 @@ type Make = fn() -> Target;
 
 const ALL: [(&str, Make); 6] = [
     ("program", program::target),
-    ("config", config::target),
+    ("config", || switch::target(seeds::configs(), true)),
     ("requests", || switch::target(seeds::requests(), true)),
     ("frames", || switch::target(seeds::frames(), false)),
     ("gnmi", || switch::target(seeds::gnmi(), false)),

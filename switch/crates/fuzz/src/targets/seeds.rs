@@ -188,6 +188,22 @@ pub fn requests() -> Vec<Base> {
     ["entities", "qthresh"].map(steps).into()
 }
 
+/// Configs for a switch that forwards with another program: an entry takes FRAMES[2] to 02:00:00:00:00:05, whatever that carries.
+pub fn configs() -> Vec<Base> {
+    let info = p4info_json("entities");
+    let is_it = |t: &&Value| t["preamble"]["name"] == "EntitiesIngress.exact_table";
+    let table = list(&info, "tables").find(is_it).expect("it is there");
+    let insert = write("INSERT", "table_entry", entry(&info, table, "020000000005"));
+    let config = |name: &str| {
+        let config = json!({"action": 3, "p4info": p4info_json(name), "program": program(name)});
+        let mut steps = vec![insert.clone(), json!({ "config": config })];
+        steps.extend(FRAMES.map(|frame| json!({"frame": {"port": 1, "frame": frame}})));
+        let document = json!({"program": "entities", "steps": steps});
+        (name.to_string(), document)
+    };
+    ["entities", "qthresh"].map(config).into()
+}
+
 /// Frames through each program.
 pub fn frames() -> Vec<Base> {
     let frame = |hex| json!({"frame": {"port": 1, "frame": hex, "after_ns": 1000}});

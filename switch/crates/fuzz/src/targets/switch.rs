@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use conformance::control::Bed;
+use conformance::control::{Bed, Sent};
 use device::{Calls, Device, DeviceConfig, DeviceHandle, Nanos, PortConfig};
 use gnmi::{Gnmi, Interface, LinkStatus, Links};
 use netio::Ethernet;
@@ -18,8 +18,8 @@ use p4rt::proto::p4rt::entity::Entity as Kind;
 use p4rt::proto::p4rt::set_forwarding_pipeline_config_request::Action;
 use p4rt::proto::p4rt::update::Type;
 use p4rt::proto::p4rt::{
-    self as messages, Entity, ForwardingPipelineConfig, ReadRequest,
-    SetForwardingPipelineConfigRequest, Update, WriteRequest,
+    self as messages, Entity, ForwardingPipelineConfig, GetForwardingPipelineConfigRequest,
+    ReadRequest, SetForwardingPipelineConfigRequest, Update, WriteRequest,
 };
 use p4rt::proto::rpc;
 use p4rt::Local;
@@ -35,6 +35,11 @@ use super::{named, seeds, Base, Outcome, Target};
 /// The ports that it has, beside the CPU port.
 pub const PORTS: std::ops::RangeInclusive<u32> = 1..=4;
 pub const CPU_PORT: u32 = 510;
+/// Actions that change the program.
+const COMMITS: [i32; 2] = [
+    Action::VerifyAndCommit as i32,
+    Action::ReconcileAndCommit as i32,
+];
 /// Most virtual time between two steps.
 const PASS_MAX: Nanos = 10_000_000_000;
 /// Most frames that are kept of what left.
@@ -117,9 +122,11 @@ pub fn gnmi(handle: DeviceHandle, changes: watch::Receiver<u64>) -> Gnmi {
     Gnmi::new(handle, Arc::new(Up), interfaces, changes).expect("nothing is asked of the kernel")
 }
 
-pub struct Switch {
-    pub bed: Bed,
+struct Switch {
+    bed: Bed,
     local: Local,
+    /// No config of a document was committed.
+    is_ours: bool,
     /// It has a program with P4Info.
     is_configured: bool,
     /// gNMI, once it is used: what it asks of the device, and where its tasks run.
@@ -128,16 +135,17 @@ pub struct Switch {
 
 impl Switch {
     /// A switch that runs this program, if any; without P4Info it has no entities.
-    pub fn start(config: ForwardingPipelineConfig) -> Switch {
+    fn start(config: ForwardingPipelineConfig) -> Switch {
         let mut switch = Switch {
             bed: bed(),
             local: Local::new(Some(CPU_PORT)),
+            is_ours: true,
             is_configured: config.p4info.is_some(),
             gnmi: None,
         };
         switch.bed.now = 1_000_000_000;
         if switch.is_configured {
-            let set = switch.set(Action::VerifyAndCommit, config);
+            let set = switch.set(Action::VerifyAndCommit.into(), config);
             set.expect("the program is good");
         } else if !config.p4_device_config.is_empty() {
             let pipeline = Pipeline::from_json(&config.p4_device_config);
@@ -148,13 +156,13 @@ impl Switch {
     }
 
     /// A call of P4Runtime, now.
-    pub fn p4runtime<T>(&mut self, call: impl FnOnce(&mut Local, &mut Device, Nanos) -> T) -> T {
+    fn p4runtime<T>(&mut self, call: impl FnOnce(&mut Local, &mut Device, Nanos) -> T) -> T {
         call(&mut self.local, &mut self.bed.device, self.bed.now)
     }
 
-    pub fn set(&mut self, action: Action, config: ForwardingPipelineConfig) -> Result<(), Status> {
+    fn set(&mut self, action: i32, config: ForwardingPipelineConfig) -> Result<(), Status> {
         let request = SetForwardingPipelineConfigRequest {
-            action: action.into(),
+            action,
             config: Some(config),
             ..Default::default()
         };
@@ -165,7 +173,7 @@ impl Switch {
     ///
     /// # Errors
     /// What does not hold.
-    pub fn step(&mut self, verb: &str, json: &Value) -> Outcome {
+    fn step(&mut self, verb: &str, json: &Value) -> Outcome {
         self.try_step(verb, json).unwrap_or(Ok(()))
     }
 
@@ -182,6 +190,15 @@ impl Switch {
                 let parts = request.entities.len();
                 let answer = self.p4runtime(|local, device, now| local.read(device, now, request));
                 well_formed(verb, parts, answer)
+            }
+            "config" => {
+                let info = seeds::message("p4.config.v1.P4Info", &json["p4info"]);
+                let config = ForwardingPipelineConfig {
+                    p4info: Some(info?),
+                    p4_device_config: json["program"].to_string().into_bytes().into(),
+                    cookie: None,
+                };
+                self.config(json["action"].as_i64().unwrap_or(0) as i32, config)
             }
             "send" => {
                 let message = seeds::message("p4.v1.StreamMessageRequest", json)?;
@@ -216,8 +233,42 @@ impl Switch {
         })
     }
 
+    /// Gives it a config: refused, and nothing changes; or taken whole.
+    fn config(&mut self, action: i32, config: ForwardingPipelineConfig) -> Outcome {
+        let before = self.forwards()?;
+        match self.set(action, config) {
+            Ok(()) if COMMITS.contains(&action) => {
+                self.is_ours = false;
+                return self.everything().map(drop);
+            }
+            Ok(()) => {}
+            Err(status) => {
+                let (code, text) = (status.code(), status.message());
+                let is_good = matches!(code, Code::InvalidArgument | Code::Unimplemented);
+                if !is_good || text.len() > 4096 {
+                    let bytes = text.len();
+                    return Err(format!("refused with {code:?}, {bytes} bytes: {text}"));
+                }
+            }
+        }
+        match !self.is_ours || before == self.forwards()? {
+            true => Ok(()),
+            false => Err("a config that was not committed changed something".into()),
+        }
+    }
+
+    /// The config that runs, and what a frame of ours brings out.
+    fn forwards(&mut self) -> Result<(Option<ForwardingPipelineConfig>, Vec<Sent>), String> {
+        self.bed.take();
+        self.frame(1, seeds::FRAMES[2], 1_000_000);
+        let get = GetForwardingPipelineConfigRequest::default();
+        let now = self.p4runtime(|local, device, now| local.get_pipeline(device, now, get));
+        let now = now.map_err(|e| format!("the config cannot be read: {e}"))?;
+        Ok((now.config, self.bed.take()))
+    }
+
     /// A frame of hexadecimal digits comes in at a port, and leaves in this time.
-    pub fn frame(&mut self, port: u32, frame: &str, after: Nanos) {
+    fn frame(&mut self, port: u32, frame: &str, after: Nanos) {
         self.bed.receive(port, &seeds::bytes(frame));
         self.bed.pass(after.min(PASS_MAX));
     }
@@ -253,7 +304,7 @@ impl Switch {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn everything(&mut self) -> Result<Vec<Entity>, String> {
+    fn everything(&mut self) -> Result<Vec<Entity>, String> {
         let all = json!({"entities": [
             {"table_entry": {}}, {"action_profile_member": {}}, {"action_profile_group": {}},
             {"counter_entry": {}}, {"meter_entry": {}}, {"digest_entry": {}}, {"value_set_entry": {}},
@@ -270,6 +321,9 @@ impl Switch {
     fn end(&mut self) -> Outcome {
         let told = self.p4runtime(|local, device, now| local.messages(device, now));
         told.map_err(|e| format!("the messages: {e}"))?;
+        if !self.is_ours {
+            return Ok(()); // any program: it may send a packet round for ever
+        }
         if self.is_configured {
             self.delete_all()?;
         }
@@ -365,4 +419,20 @@ fn errors(status: &Status) -> Option<Vec<i32>> {
     errors
         .map(|error| Some(error.ok()?.canonical_code))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_that_gets_configs_forwards() {
+        let (_, document) = &seeds::configs()[0];
+        let mut switch = Switch::start(config("entities"));
+        assert_eq!(switch.forwards().unwrap().1, []);
+        let insert = &document["steps"][0]["write"];
+        assert_eq!(switch.step("write", insert), Ok(()));
+        let sent = switch.forwards().unwrap().1;
+        assert!(matches!(sent[..], [(1, _)]), "{sent:?}");
+    }
 }

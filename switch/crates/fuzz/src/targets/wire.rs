@@ -30,7 +30,7 @@ use tonic_prost::ProstCodec;
 
 use super::switch::{self, CPU_PORT};
 use super::{seeds, Base, Outcome, Target};
-use crate::guard;
+use crate::memory;
 
 /// Longest request that a document becomes.
 const MOST: usize = 1 << 20;
@@ -259,7 +259,7 @@ impl TestServer {
             Ok::<(), Status>(())
         };
         let call = async { tokio::time::timeout(limit, call).await };
-        let (status, peak) = guard::peak_of(|| self.runtime.block_on(call));
+        let (status, peak) = memory::peak_of(|| self.runtime.block_on(call));
         let refused = matches!(status, Ok(Err(_)));
         let most = match path {
             "/gnmi.gNMI/Get" | "/gnmi.gNMI/Subscribe" if !refused => bound(bytes) + LEAVES,
