@@ -17,7 +17,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from fairlane_lab.cli import running
 from fairlane_lab.definition.expansion import Selection
 from fairlane_lab.definition.loading import Definition, load_text
 from fairlane_lab.definition.schema import MininetOverrides
@@ -26,6 +25,7 @@ from fairlane_lab.problems import RunFolderError
 from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.run_result import RunError
 from fairlane_lab.runners.mininet import tree_s
+from fairlane_lab.sweep import workers
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
 from fairlane_lab.sweep.runners import SIM, Outcome, local_executor, mininet_testbed, processor_s
 from fairlane_lab.sweep.workers import dask_cluster, process_pool
@@ -318,7 +318,7 @@ def test_an_interrupt_counts_as_one_whatever_is_raised_in_its_place(
     def cluster(*_: object) -> object:
         return execute
 
-    monkeypatch.setattr(running, "process_pool", cluster)
+    monkeypatch.setattr(workers, "process_pool", cluster)
     ended = lab("run", "qthresh-fig9", "--quick", "--jobs", "2", "--folder", str(tmp_path / "r"))
     assert ended.exit_code == 130
     assert "interrupted: no run had finished" in ended.output
