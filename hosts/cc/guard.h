@@ -3,8 +3,11 @@
 //
 // Measured on a virtual machine under stress (40 flows, 25 % loss): 1 to 12 of about 2200 timer-driven recoveries
 // ran without ssthresh() and set_state(); the kernel then took stale stack for ssthresh, and cwnd followed it to 6e8.
+// With two flows and 1 % loss (Linux 6.18.44) fast recoveries are hit too, 3 of 829 in two runs of 100 s: tcp_probe shows
+// ssthresh 0x81104110, half an address in srso_alias_return_thunk. Why is not known; recursion_misses of all programs is 0.
 // The functions here put back what Reno would have answered (half of the window before), or the last good value; a
-// sane window is never touched. One such value can be seen in TCP_INFO between the timer and the next ACK.
+// sane window is never touched. They run at the next ACK: until then the window is open, and all that waits in the
+// send buffer has left (36 to 1611 packets were seen).
 #ifndef FAIRLANE_CC_GUARD_H
 #define FAIRLANE_CC_GUARD_H
 
