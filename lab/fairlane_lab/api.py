@@ -13,9 +13,9 @@ from fairlane_lab.definition.strict import Scalar
 from fairlane_lab.problems import ExperimentError, Problem, RunFolderError
 from fairlane_lab.report.run_folder import RunFolder, open_run
 from fairlane_lab.results.folder import new_folder
-from fairlane_lab.run_result import RunError
+from fairlane_lab.run_result import SIM, RunError
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
-from fairlane_lab.sweep.runners import SIM, local_executor
+from fairlane_lab.sweep.runners import local_executor
 from fairlane_lab.sweep.workers import process_pool
 
 

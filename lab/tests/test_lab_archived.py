@@ -15,7 +15,8 @@ from fairlane_lab.definition.loading import load
 from fairlane_lab.paths import RESULTS_DATA
 from fairlane_lab.problems import RunFolderError
 from fairlane_lab.report.archive import archive_run, find_archived
-from fairlane_lab.sweep.runners import SIM, local_executor
+from fairlane_lab.run_result import SIM
+from fairlane_lab.sweep.runners import local_executor
 from lab_command import lab
 from test_lab_definition import FILE
 

@@ -19,13 +19,13 @@ from fairlane_lab.definition.expansion import Selection
 from fairlane_lab.definition.loading import load
 from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.results.tables import DETERMINISTIC
-from fairlane_lab.run_result import RunError, RunResult
+from fairlane_lab.run_result import SIM, RunError, RunResult
 from fairlane_lab.runners import sim
 from fairlane_lab.runners.mininet import MininetOptions, run_many
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.kernel import BUILT
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
-from fairlane_lab.sweep.runners import SIM, local_executor
+from fairlane_lab.sweep.runners import local_executor
 from lab_command import lab
 from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether

@@ -17,9 +17,10 @@ from fairlane_lab.inputs import Input, configuration, digest_once
 from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.problems import RunFolderError
 from fairlane_lab.results.tables import DETERMINISTIC
+from fairlane_lab.run_result import SIM
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
-from fairlane_lab.sweep.runners import SIM, OnOutcome, local_executor, run_one
+from fairlane_lab.sweep.runners import OnOutcome, local_executor, run_one
 from fairlane_lab.sweep.workers import process_pool
 
 RUN = "lab_fake_runners:run"
@@ -165,7 +166,7 @@ def test_a_worker_with_other_files_is_refused(tmp_path: Path, monkeypatch: pytes
 
 def test_a_configuration_is_what_is_in_the_files_and_not_where_they_lie(tmp_path: Path) -> None:
     def configurations(folder: Path) -> list[str]:
-        return [configuration(each) for each in campaign(folder, tmp_path).scenarios()]
+        return [configuration(each) for each in campaign(folder, tmp_path).scenarios]
 
     sender = "placed"
     first = write_own(tmp_path / "first", sender)

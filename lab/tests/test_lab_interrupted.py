@@ -19,9 +19,10 @@ from fairlane_lab.cli import app
 from fairlane_lab.definition.expansion import Selection
 from fairlane_lab.definition.loading import load
 from fairlane_lab.results.tables import DETERMINISTIC
+from fairlane_lab.run_result import SIM
 from fairlane_lab.runners import sim
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
-from fairlane_lab.sweep.runners import SIM, local_executor
+from fairlane_lab.sweep.runners import local_executor
 from typer.testing import CliRunner
 
 pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")

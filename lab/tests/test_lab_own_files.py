@@ -16,9 +16,10 @@ from fairlane_lab.definition.loading import load
 from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.problems import ExperimentError
 from fairlane_lab.report.archive import archive_run
+from fairlane_lab.run_result import SIM
 from fairlane_lab.runners.sim import run
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
-from fairlane_lab.sweep.runners import SIM, local_executor
+from fairlane_lab.sweep.runners import local_executor
 from lab_command import lab
 
 PROGRAM = '''

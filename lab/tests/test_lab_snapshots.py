@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from fairlane_lab.definition.expansion import Selection
 from fairlane_lab.definition.loading import load
+from fairlane_lab.run_result import SIM
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
-from fairlane_lab.sweep.runners import SIM, local_executor
+from fairlane_lab.sweep.runners import local_executor
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 SHORT: dict[str, Sequence[Any]] = {"duration_s": (20,), "warmup_s": (8,)}

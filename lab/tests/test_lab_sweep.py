@@ -23,11 +23,11 @@ from fairlane_lab.definition.schema import MininetOverrides
 from fairlane_lab.inputs import build_hashes
 from fairlane_lab.problems import RunFolderError
 from fairlane_lab.results.tables import DETERMINISTIC
-from fairlane_lab.run_result import RunError
+from fairlane_lab.run_result import SIM, RunError
 from fairlane_lab.runners.mininet import tree_s
 from fairlane_lab.sweep import workers
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
-from fairlane_lab.sweep.runners import SIM, Outcome, local_executor, mininet_testbed, processor_s
+from fairlane_lab.sweep.runners import Outcome, local_executor, mininet_testbed, processor_s
 from fairlane_lab.sweep.workers import dask_cluster, process_pool
 from lab_command import lab
 from test_lab_definition import FILE
@@ -217,7 +217,7 @@ def test_workers_that_come_later_get_work(tmp_path: Path) -> None:
 def limit_s(tmp_path_factory: pytest.TempPathFactory) -> float:
     """Stands for the half hour that no run takes: twice what a worker needs on this machine to start and to run once."""
     folder, started = tmp_path_factory.mktemp("limit"), time.monotonic()
-    process_pool(SLOW, 1)(Campaign(definition(), THREE, folder).scenarios()[:1], lambda _outcome: None)
+    process_pool(SLOW, 1)(Campaign(definition(), THREE, folder).scenarios[:1], lambda _outcome: None)
     return max(3.0, 2 * (time.monotonic() - started))
 
 

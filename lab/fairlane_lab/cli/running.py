@@ -234,10 +234,10 @@ def _run(campaign: Campaign, executor: Executor, stop: Stop, plots: bool, check:
     from fairlane_lab.sweep.runners import mininet_testbed
 
     experiment, problems = campaign.definition.experiment, list[str]()
-    scenarios = campaign.scenarios()
-    for program in dict.fromkeys(each.program for each in scenarios):
-        load_program(program).pipeline().warn_if_outdated()
-    with refusals(), _bar(experiment.name, scenarios) as (advance, report):
+    with refusals():
+        for program in dict.fromkeys(each.program for each in campaign.scenarios):
+            load_program(program).pipeline().warn_if_outdated()
+    with refusals(), _bar(experiment.name, campaign.scenarios) as (advance, report):
         if campaign.selection.runtime == "mininet":
             executor = mininet_testbed(campaign.target, experiment.mininet, report, RUNNERS["mininet"])
 

@@ -13,6 +13,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,7 @@ class Campaign:
     captures: Sequence[str] = ()
     """Links whose packets go into files beside the results; they change none of these."""
 
+    @cached_property
     def scenarios(self) -> list[Scenario]:
         """Every run of it. Raises ExperimentError for a selection that makes no sense, RunFolderError for a capture of a link that is not there."""
         found = expand(self.definition, self.selection)
@@ -162,7 +164,7 @@ def run_campaign(
 
 
 def _run(campaign: Campaign, executor: Executor, on_outcome: Callable[[Outcome], None]) -> CampaignResult:
-    scenarios = campaign.scenarios()
+    scenarios = campaign.scenarios
     inputs = campaign.inputs(scenarios)
     for each in inputs:
         if each.kind == "program" and each.digest != digest_once(each):

@@ -12,10 +12,7 @@ from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any
 
 from fairlane_lab.definition.schema import MininetOverrides
-from fairlane_lab.run_result import KERNEL as KERNEL
-from fairlane_lab.run_result import MININET as MININET
-from fairlane_lab.run_result import SIM as SIM
-from fairlane_lab.run_result import RunError, RunResult
+from fairlane_lab.run_result import MININET, RunError, RunResult
 from fairlane_lab.scenario import Scenario
 
 

@@ -29,7 +29,7 @@ from typing import Any
 from fairlane_controller.program.registry import load_program
 
 from fairlane_lab.inputs import build_hashes, differences, digest_once, scenario_inputs
-from fairlane_lab.run_result import RunError
+from fairlane_lab.run_result import KERNEL, RunError
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep import runners
 from fairlane_lab.sweep.runners import OnOutcome, Outcome, run_one
@@ -149,7 +149,7 @@ def _portable(runner: str, scenario: Scenario) -> tuple[bytes, dict[str, str]]:
 
 def _hashes(runner: str, scenario: Scenario) -> dict[str, str]:
     own = {f"{each.kind} {each.given}": digest_once(each) for each in scenario_inputs(scenario)}
-    return {**build_hashes(runner == runners.KERNEL), **own}
+    return {**build_hashes(runner == KERNEL), **own}
 
 
 def _work(runner: str, program: str, pickled: bytes, ours: Mapping[str, str]) -> Outcome:
@@ -157,7 +157,7 @@ def _work(runner: str, program: str, pickled: bytes, ours: Mapping[str, str]) ->
 
     Raises RunError where this process is of another build, or has other files: its runs would be of something else.
     """
-    check_build(build_hashes(runner == runners.KERNEL), ours)
+    check_build(build_hashes(runner == KERNEL), ours)
     load_program(program)
     scenario: Scenario = pickle.loads(pickled)
     check_build(_hashes(runner, scenario), ours)

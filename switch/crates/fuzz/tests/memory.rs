@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What once took gigabytes is refused, and takes little; `corpus` has the documents of the target `wire`.
+//! What once took gigabytes is refused, and takes little; `inputs` has the documents of the target `wire`.
 
 use fuzz::memory::Counting;
 use fuzz::targets::wire::{sender, TestServer, LONG, WRITE};

@@ -592,3 +592,26 @@ async fn packets_do_not_wait_for_profiles_value_sets_and_counters() {
     }
     assert!(shortest.iter().all(|t| *t < LONGEST_CALL), "{shortest:?}");
 }
+
+/// The others of its Write are made.
+#[tokio::test]
+async fn a_malformed_update_is_refused_by_itself() {
+    let switch = Switch::start().await;
+    let (ids, primary) = (Ids::default(), switch.primary().await);
+    let good = encoded(&update(Verb::Insert, Kind::TableEntry(ids.exact(&[7], 2))));
+    let cut_off = good.slice(..good.len() - 1);
+    let request = WriteRequest {
+        device_id: DEVICE_ID,
+        election_id: id(primary.election_id),
+        updates: vec![cut_off, good],
+        ..WriteRequest::default()
+    };
+    let status = primary.client.clone().write(request).await.unwrap_err();
+    let errors = errors(&status);
+    let codes: Vec<Code> = errors.iter().map(|(code, _)| *code).collect();
+    assert_eq!(codes, [Code::InvalidArgument, Code::Ok]);
+    assert!(
+        errors[0].1.starts_with("the update is malformed: "),
+        "{errors:?}"
+    );
+}
