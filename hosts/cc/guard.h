@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 // The defence against a kernel that entered a recovery without asking the BPF program.
 //
-// Measured on a virtual machine under stress (40 flows, 25 % loss): 1 to 12 of about 2200 timer-driven recoveries
-// ran without ssthresh() and set_state(); the kernel then took stale stack for ssthresh, and cwnd followed it to 6e8.
-// With two flows and 1 % loss (Linux 6.18.44) fast recoveries are hit too, 3 of 829 in two runs of 100 s: tcp_probe shows
-// ssthresh 0x81104110, half an address in srso_alias_return_thunk. Why is not known; recursion_misses of all programs is 0.
+// A struct_ops program that the kernel skips leaves stale stack where its answer should be: ssthresh is garbage, and cwnd follows
+// it (6e8 was seen). Two kinds of kernels skip programs:
+//   - Linux before 6.1, where a softirq calls a program that a task on the same CPU is running (mended by commit 64696c40d03c,
+//     "bpf: Add __bpf_prog_{enter,exit}_struct_ops for struct_ops trampoline");
+//   - kernels whose operator patched __bpf_prog_enter(). That of the virtual machine on which we measured (6.18.44) returns 0
+//     while a thread of process 1 is current: 3 of 829 recoveries of two flows with 1 % loss. Nothing counts these skips.
 // The functions here put back what Reno would have answered (half of the window before), or the last good value; a
 // sane window is never touched. They run at the next ACK: until then the window is open, and all that waits in the
 // send buffer has left (36 to 1611 packets were seen).
