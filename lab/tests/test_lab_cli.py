@@ -93,8 +93,16 @@ def test_the_list_has_one_line_an_experiment(columns: int, monkeypatch: pytest.M
 def test_show_tells_points_and_expectations(small: str) -> None:
     text = words(lab("show", small))
     assert "sim: 6 points, 12 runs of 20 s (5 s not counted)" in text
+    assert "kernel: 6 points, 12 runs of 20 s" in text
+    assert f"run it: fairlane lab run {small} (or --runtime kernel, mininet)" in text
     assert "expected: something" in text
     assert json.loads(lab("show", small, "--json").stdout)["points"]["mininet"][-1] == "fast/threshold=6"
+
+
+def test_show_says_how_to_run_what_has_no_textbook_senders(tmp_path: Path) -> None:
+    path = tmp_path / "small.toml"
+    path.write_text(FILE.replace('"sim", "mininet"', '"mininet"'))
+    assert f"run it: fairlane lab run {path} --runtime kernel (or --runtime mininet)" in words(lab("show", str(path)))
 
 
 def test_show_prints_a_sentence_with_several_bounds_once() -> None:

@@ -64,10 +64,12 @@ def show(
         raise bad_input(f"{what!r} is no run folder; allowed: one experiment, or run folders")
     definition = find_experiments([what])[0]
     from fairlane_lab.definition.expansion import Selection, resolve
+    from fairlane_lab.definition.names import RUNTIMES
 
     points = {
         runtime: [resolution for _, resolution in resolve(definition, Selection(runtime))]
-        for runtime in definition.experiment.runtimes
+        for runtime in RUNTIMES
+        if definition.experiment.runs_in(runtime)
     }
     if as_json:
         names = {runtime: [each.point.name for each in found] for runtime, found in points.items()}
@@ -95,22 +97,27 @@ def _print(definition: Definition, points: dict[str, list[Resolution]]) -> None:
     console.print(table)
     if len(flows) > 8:
         console.print(f"… {len(flows)} flows")
+    names = list[str]()
     for runtime, first in firsts.items():
-        names = [each.point.name for each in points[runtime]]
+        before, names = names, [each.point.name for each in points[runtime]]
         runs = sum(each.body.run.repeats for each in points[runtime])
         at_most = "at most " if first.ends_with_its_files else ""
         console.print(
             f"[bold]{runtime}[/bold]: {len(names)} points, {runs} runs of {at_most}{first.duration_s:g} s"
             f" ({first.warmup_s:g} s not counted){_took(definition, runtime)}"
         )
-        console.print("  " + ", ".join(names[:12]) + (f", … {names[-1]}" if len(names) > 12 else ""), style="dim")
+        if names != before:
+            console.print("  " + ", ".join(names[:12]) + (f", … {names[-1]}" if len(names) > 12 else ""), style="dim")
     bounds = Counter((each.text, each.runtimes) for each in experiment.expect)
     for (text, runtimes), count in bounds.items():
         where = "" if len(runtimes) > 1 else f" [dim]({''.join(runtimes)})[/dim]"
         many = f" [dim]({count} bounds)[/dim]" if count > 1 else ""
         console.print(f"expected: {text}{where}{many}", soft_wrap=True, highlight=False)
     name = experiment.name if experiment.name in experiment_names() else definition.origin
-    console.print(f"run it: fairlane lab run {name}", style="dim", soft_wrap=True, highlight=False)
+    first, *others = points
+    where = "" if first == "sim" else f" --runtime {first}"
+    also = f"   (or --runtime {', '.join(others)})" if others else ""
+    console.print(f"run it: fairlane lab run {name}{where}{also}", style="dim", soft_wrap=True, highlight=False)
 
 
 def _took(definition: Definition, runtime: str) -> str:
