@@ -14,11 +14,11 @@ for target in ${*:-program config requests frames gnmi wire}; do
     found=corpus/$target/found-$(date +%s).json
     mkdir -p "corpus/$target" "$built/fuzz/$target"
     echo "$target"
-    "$built/debug/fuzz" -seed="$seed" -max_total_time="$seconds" -max_len=65536 -timeout=20 -rss_limit_mb=4096 -verbosity=0 -print_funcs=0 -print_final_stats=1 \
+    "$built/debug/fuzz" -seed="$seed" -max_total_time="$seconds" -max_len=65536 -timeout=120 -rss_limit_mb=4096 -verbosity=0 -print_funcs=0 -print_final_stats=1 \
         -exact_artifact_path="$found" "$built/fuzz/$target" "corpus/$target" && continue
     code=1
     [ -f "$found" ] || continue
-    "$built/debug/fuzz" -minimize_crash=1 -max_total_time=10 -timeout=20 -exact_artifact_path="$found.small" "$found" >/dev/null 2>&1
+    "$built/debug/fuzz" -minimize_crash=1 -max_total_time=10 -timeout=120 -exact_artifact_path="$found.small" "$found" >/dev/null 2>&1
     [ -f "$found.small" ] && mv "$found.small" "$found"
     echo "FOUND in $target; its input: switch/crates/fuzz/$found"
 done
