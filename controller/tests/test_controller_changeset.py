@@ -22,12 +22,12 @@ from fairlane_controller.switch.changeset import ChangeSet, apply, entity_change
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import difference, read_entries
 from fairlane_controller.switch.entities import EntityChange, entity_key, same_entity
-from fairlane_controller.switch.updates import updates_of
+from fairlane_controller.switch.updates import plain_updates, updates_of
 from fairlane_controller.verbs.work import Context
-from finsy import P4ClientError, P4MeterConfig, P4TableAction
+from finsy import P4ClientError, P4MeterConfig, P4Schema, P4TableAction
 from finsy.proto import p4r
 from gfr_memory import RESOURCE_EXHAUSTED, MemorySwitch, clients_of
-from live_switch import LiveSwitch
+from live_switch import COMPILED, LiveSwitch
 from state_tools import count_transactions
 
 
@@ -60,6 +60,14 @@ def whole_plan(client: SwitchClient) -> list[EntityChange]:
 def test_what_is_no_update_is_refused_with_its_place(update: dict[str, Any], message: str) -> None:
     with pytest.raises(FairlaneError, match=message) as refused:
         updates_of([update])
+    assert refused.value.code is ErrorCode.BAD_INPUT
+
+
+@pytest.mark.parametrize("table", ["vc_edge", "[" * 6000])
+def test_what_the_p4info_refuses_is_quoted_in_part(table: str) -> None:
+    update = {"update": "insert", "table": table, "match": {"[" * 6000: 1}, "action": "NoAction", "args": {}}
+    with pytest.raises(FairlaneError, match=r"\[…\[") as refused:
+        plain_updates(updates_of([update]), P4Schema(COMPILED / "gfr.p4info.txtpb"))
     assert refused.value.code is ErrorCode.BAD_INPUT
 
 

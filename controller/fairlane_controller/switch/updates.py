@@ -13,7 +13,7 @@ from google.protobuf import text_format
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from fairlane_controller.errors import bad_input, short
-from fairlane_controller.problems import describe
+from fairlane_controller.problems import MAX_PROBLEM_CHARS, describe
 from fairlane_controller.switch.entities import KINDS as ENTITY_KINDS
 from fairlane_controller.switch.entities import Entity, EntityChange, decoded, identity, kind_of, update_of, written
 from fairlane_controller.switch.shared import UNLIMITED
@@ -90,7 +90,7 @@ def plain_updates(updates: Iterable[Any], schema: P4Schema) -> list[Plain]:
         made = [cast("p4r.Update", one) for one in encode_updates(list(updates), schema)]
         return [plain_update(p4r.Update.Type.Name(one.type).lower(), decoded(one.entity, schema)) for one in made]
     except (ValueError, KeyError) as ex:
-        raise bad_input(str(ex)) from None
+        raise bad_input(short(str(ex), MAX_PROBLEM_CHARS)) from None
 
 
 def plain_change(change: EntityChange) -> Plain:
@@ -145,7 +145,7 @@ def entity_of_plain(data: Plain) -> Entity:
     except ValidationError as ex:
         why = "; ".join(describe(ex, Update)[:1])
     except (ValueError, text_format.ParseError) as ex:
-        why = str(ex)
+        why = short(str(ex), MAX_PROBLEM_CHARS)
     raise bad_input(f"no entity: {why} in {short(repr(data))}")
 
 
