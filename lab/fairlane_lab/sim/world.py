@@ -40,10 +40,11 @@ class SimWorld:
 
     def __init__(self, config: SimConfig) -> None:
         """Raises RunError when the simulator is not built or refuses the configuration."""
+        document = json.dumps(config.document())
         try:
             from fairlane_switch import native  # pyright: ignore[reportMissingModuleSource]
 
-            self.simulation: Any = native.Simulation(json.dumps(config.document()))
+            self.simulation: Any = native.Simulation(document)
             "A `native.Simulation`; what it reports is JSON."
         except ImportError as problem:
             raise RunError(f"the simulator is not built ({problem}): run `make setup`") from None
