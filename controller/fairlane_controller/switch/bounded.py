@@ -10,6 +10,7 @@ through for these names:
 | `Switch._stream_digest_message` (overridden), `_digest_queues` | finsy decodes each digest list first and then drops it without a count where its queue is full |
 | `Switch._start_gnmi` (overridden) | finsy subscribes to every port with each connection |
 | `Switch._p4client` | requests that finsy has no method for: the cookie, a ping with a time limit |
+| `Switch.__aexit__`, `_receive_until_closed` (overridden), `_is_channel_up`, `P4Client._stream` | finsy cancels its stream, and gRPC hands the end of a cancelled call to an event loop that may be closed by then |
 | `P4Client._stub`, `Switch._arbitrator` | a read with a time limit, whose answer is decoded in pieces |
 | `p4client.GRPCOptions` (replaced), `to_native` (overridden) | finsy takes messages of 4 MB at most, and BMv2 sends a whole table as one message |
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterable, Callable, Sequence
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import grpc
 from finsy import P4ClientError, Switch, p4client
@@ -33,6 +34,8 @@ from fairlane_controller.errors import ErrorCode
 
 READ_TIMEOUT_S = 60.0
 "Until the last answer to a read."
+END_TIMEOUT_S = 1.0
+"Until the switch has ended a stream in which nothing more comes."
 
 
 class _AnySize(GRPCOptions):
@@ -58,6 +61,27 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
         super().__init__(*arguments, **options)
         self.digests_lost: Counter[str] = Counter()
         "Values that were dropped because a queue was full, by the digest's name; the switch repeats a digest that is not acknowledged."
+        self._is_closing = False
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        """End the connection: the stream first, which the switch ends then, so that nothing of it comes later."""
+        stream: Any = self._p4client and self._p4client._stream  # pyright: ignore[reportPrivateUsage]
+        if self._is_channel_up and stream is not None and not stream.done():
+            self._is_closing = True
+            ends = [asyncio.ensure_future(part) for part in (stream.done_writing(), stream.code())]
+            await asyncio.wait(ends, timeout=END_TIMEOUT_S)
+            for part in ends:
+                part.cancel()
+            await asyncio.gather(*ends, return_exceptions=True)
+        return await super().__aexit__(*error)
+
+    async def _receive_until_closed(self) -> NoReturn:
+        try:
+            await super()._receive_until_closed()
+        except RuntimeError:  # finsy's for the end of the stream
+            if self._is_closing:
+                raise asyncio.CancelledError from None
+            raise
 
     def _stream_digest_message(self, msg: p4r.StreamMessageResponse) -> None:
         digest = msg.digest
