@@ -27,8 +27,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from fairlane_topology.changes import change_problems
 from fairlane_topology.links import CPU_PORT as CPU_PORT
+from fairlane_topology.links import Direction, LinkChange, Mtu, Rate, Strict, with_file_paths
 from fairlane_topology.links import Link as Link
-from fairlane_topology.links import LinkChange, Mtu, Rate, Strict, with_file_paths
 from fairlane_topology.links import LinkEnd as LinkEnd
 from fairlane_topology.qdisc import parse_qdisc
 
@@ -154,6 +154,11 @@ class Topology:
         """Why only the runtime `kernel` has this topology; empty: any has it."""
         found = [f"{name}-p{port}" for name, ports in self.ports.items() for port, spec in ports.items() if spec.qdisc]
         return f"port {found[0]} has a qdisc, which needs fairlane lab run --runtime kernel" if found else ""
+
+    @property
+    def ways(self) -> list[Direction]:
+        """Both directions of all links."""
+        return [getattr(link, way) for link in self.links for way in WAYS]
 
     def neighbours(self, node: str) -> Iterator[tuple[int, str]]:
         """(own port, other node) of each link at `node`."""

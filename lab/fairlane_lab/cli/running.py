@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from fairlane_controller.errors import FairlaneError, bad_input
+from fairlane_topology.signals import handled
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from fairlane_lab.cli.options import (
@@ -70,7 +70,6 @@ def stoppable() -> Generator[Stop]:
 
     The first is remembered in any case: what the interrupt meets may lose it (a destructor) or raise an error of its own in its place
     (pydantic for a serializer in Python, a library that is closed). Such an error ends the block as the signal does, with the exit code.
-    Outside of the main thread, where Python takes no signals, nothing is changed.
     """
     stop = Stop()
 
@@ -79,20 +78,15 @@ def stoppable() -> Generator[Stop]:
         if number == signal.SIGINT or not repeated:
             raise KeyboardInterrupt
 
-    is_main = threading.current_thread() is threading.main_thread()
-    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if is_main else ()
-    before = {each: signal.signal(each, on_signal) for each in wanted if signal.getsignal(each) is not signal.SIG_IGN}
     try:
-        yield stop
+        with handled(on_signal):
+            yield stop
     except (FairlaneError, typer.Exit):
         raise
     except (Exception, KeyboardInterrupt):
         if not stop.is_requested:
             raise
         raise typer.Exit(stop.exit_code) from None
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _ends_with(stop: Stop, executor: Executor) -> Executor:

@@ -289,14 +289,15 @@ class Bed:
                 raise RunError(f"{missing[0]} did not appear within {SINK_READY_TIMEOUT_S:g} s")
             time.sleep(0.01)
         self._settings.clamp(wanted, {(s.flow.sender, s.flow.receiver): s.sink.port for s in plan.senders})
-        ways = [way for link in self.network.topology.links for way in (link.a_to_b, link.b_to_a)]
-        round_trip_s = sum(way.delay_us for way in ways) / 1e6  # no connection takes longer to be there
+        round_trip_s = (
+            sum(way.delay_us for way in self.network.topology.ways) / 1e6
+        )  # no connection takes longer to be there
         lead_s = LEAD_S + round_trip_s + LEAD_PER_PROCESS_S * plan.processes + wait_s
         running.zero_ns = time.monotonic_ns() + round(lead_s * 1e9)
         for program in running.programs:
             flow, pid = program.flow, self.network.hosts[program.flow.sender].pid
-            end_s = running.zero_s + min(flow.stop_s or scenario.duration_s, scenario.duration_s)
-            program.send(namespace_of(pid), running.zero_s + flow.start_s, end_s, scenario.sample_s)
+            start_s, end_s = (running.zero_s + at_s for at_s in (flow.start_s, scenario.end_s(flow)))
+            program.send(namespace_of(pid), start_s, end_s, scenario.sample_s)
         for sender in plan.senders:
             words = sender.command(scenario, running.zero_ns)
             self._start_traffic(running, sender.name, sender.flow.sender, words)
