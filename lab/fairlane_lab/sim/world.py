@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from fairlane_controller.errors import FairlaneError
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program.contract import Plan
 from fairlane_controller.program.control import TopologyControl
@@ -96,22 +95,19 @@ class SimWorld:
         return list(dict.fromkeys(switch for switch, _ in self.config.managed))
 
     async def set_up(self) -> None:
-        """Set up the switches at time 0. Raises RunError with what a switch, or the controller's own checks, refuse."""
+        """Set up the switches at time 0. Raises FairlaneError with what a switch, or the controller's own checks, refuse."""
         config, part = self.config, self.part
-        try:
-            self.plans = part.plans(self.run_state, config.scenario, config.topology)
-            capacities = {key: spec.queue_packets for key, spec in managed_ports(config.topology).items()}
-            self.thresholds = part.thresholds(config.scenario.control, capacities)
-            self._control = part.control_loop(self.run_state, config.scenario, self.plans)
-            for state in self.run_state.switches:
-                async with self.client(self.endpoint(state.name), write=True) as client:
-                    await set_up_program(client, part.program, self.plans[0], state)
-                    for plan in self.plans[1:]:
-                        await apply_plan(client, part.program, plan)
-                    if self._control is None and state.name in self.managed_switches():
-                        await client.write([+entry for entry in part.flow_entries(config.flows)])
-        except FairlaneError as problem:
-            raise RunError(problem.message) from None
+        self.plans = part.plans(self.run_state, config.scenario, config.topology)
+        capacities = {key: spec.queue_packets for key, spec in managed_ports(config.topology).items()}
+        self.thresholds = part.thresholds(config.scenario.control, capacities)
+        self._control = part.control_loop(self.run_state, config.scenario, self.plans)
+        for state in self.run_state.switches:
+            async with self.client(self.endpoint(state.name), write=True) as client:
+                await set_up_program(client, part.program, self.plans[0], state)
+                for plan in self.plans[1:]:
+                    await apply_plan(client, part.program, plan)
+                if self._control is None and state.name in self.managed_switches():
+                    await client.write([+entry for entry in part.flow_entries(config.flows)])
 
     async def start(self, log: EventLog) -> Sequence[Coroutine[Any, Any, None]]:
         """What runs beside the simulation, until it is cancelled: a control loop's agent for each switch with managed ports."""
