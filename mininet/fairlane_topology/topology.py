@@ -32,6 +32,8 @@ from fairlane_topology.links import Link as Link
 from fairlane_topology.links import LinkEnd as LinkEnd
 from fairlane_topology.qdisc import parse_qdisc
 
+TRAFFIC_MANAGER = ("link_layer", "scheduler", "queues", "queue_cells", "port_cells")
+"""Settings of a port beside its rate and its packets; BMv2 has not them: it has 8 strict-priority queues, counted in packets."""
 DEFAULT_QUEUE_PACKETS = 1000
 DEFAULT_MTU = 1500
 GATEWAY_MAC = "08:00:00:00:ff:01"

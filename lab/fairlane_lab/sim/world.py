@@ -20,14 +20,14 @@ from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import PortState, RouteState, RunState, SwitchState
 from fairlane_controller.switch.client import Endpoint
 from fairlane_topology import topology as fl_topology
-from fairlane_topology.topology import PortKey, managed_ports
+from fairlane_topology.topology import TRAFFIC_MANAGER, PortKey, managed_ports
 
 from fairlane_lab.programs import find_part
 from fairlane_lab.programs.part import LOOK_PERIOD_S, program_drops
 from fairlane_lab.recording import CARRIED_STEP_S
 from fairlane_lab.run_result import RunError
 from fairlane_lab.sim.client import SimClient, SimSwitch
-from fairlane_lab.sim.config import TRAFFIC_MANAGER, SimConfig, SimFlow
+from fairlane_lab.sim.config import SimConfig, SimFlow
 from fairlane_lab.sim.loop import VirtualTimeLoop
 
 GRPC = "virtual-time"
