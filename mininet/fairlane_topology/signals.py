@@ -64,12 +64,12 @@ def handled(handler: Callable[[int, FrameType | None], object]) -> Generator[Non
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDING)}
-    taken = [number for number, there in before.items() if there not in (signal.SIG_IGN, None)]
+    asked = ((number, signal.getsignal(number)) for number in (signal.SIGINT, *ENDING))
+    taken = {number: there for number, there in asked if there not in (signal.SIG_IGN, None)}
     try:
         for number in taken:
             signal.signal(number, handler)
         yield
     finally:
-        for number in taken:
-            signal.signal(number, before[number])
+        for number, there in taken.items():
+            signal.signal(number, there)

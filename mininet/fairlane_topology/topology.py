@@ -27,8 +27,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from fairlane_topology.changes import change_problems
 from fairlane_topology.links import CPU_PORT as CPU_PORT
-from fairlane_topology.links import Direction, LinkChange, Mtu, Rate, Strict, with_file_paths
 from fairlane_topology.links import Link as Link
+from fairlane_topology.links import LinkChange, Mtu, Rate, Strict, with_file_paths
 from fairlane_topology.links import LinkEnd as LinkEnd
 from fairlane_topology.qdisc import parse_qdisc
 
@@ -48,8 +48,7 @@ def _address(text: str) -> str:
     try:
         ipaddress.ip_interface(text)
     except ValueError:
-        example = "such as 10.0.1.1/24"
-        raise ValueError(f"{short(repr(text))} is not an address with a prefix length, {example}") from None
+        raise ValueError(f"{short(repr(text))} is not an address with a prefix length, such as 10.0.1.1/24") from None
     return text
 
 
@@ -157,11 +156,6 @@ class Topology:
         found = [f"{name}-p{port}" for name, ports in self.ports.items() for port, spec in ports.items() if spec.qdisc]
         return f"port {found[0]} has a qdisc, which needs fairlane lab run --runtime kernel" if found else ""
 
-    @property
-    def ways(self) -> list[Direction]:
-        """Both directions of all links."""
-        return [getattr(link, way) for link in self.links for way in WAYS]
-
     def neighbours(self, node: str) -> Iterator[tuple[int, str]]:
         """(own port, other node) of each link at `node`."""
         for link in self.links:
@@ -253,7 +247,7 @@ def read_document(path: Path, what: str) -> Any:
 
 def check(document: Any, origin: str = "topology") -> Topology:
     """Check a topology given as the parsed JSON document; see `load`."""
-    file: _File = validate(_File, document, origin, "")
+    file: _File = validate(_File, document, origin)
     try:
         links = _with_mtus([_link(spec, f"/links/{index}", file) for index, spec in enumerate(file.links)], file)
         ports = _ports(file, links)
@@ -284,7 +278,7 @@ def check_settings(topology: Topology, model: type[BaseModel]) -> None:
                 validate(model, spec.settings, topology.path, f"/switches/{switch}/ports/{port}/settings")
 
 
-def validate(model: type[Any], document: Any, origin: str, pointer: str) -> Any:
+def validate(model: type[Any], document: Any, origin: str, pointer: str = "") -> Any:
     """`document` as `model`. Raises TopologyError with the origin, the JSON pointer and, for an unknown key, the allowed ones."""
     try:
         return model.model_validate(document)

@@ -289,9 +289,8 @@ class Bed:
                 raise RunError(f"{missing[0]} did not appear within {SINK_READY_TIMEOUT_S:g} s")
             time.sleep(0.01)
         self._settings.clamp(wanted, {(s.flow.sender, s.flow.receiver): s.sink.port for s in plan.senders})
-        round_trip_s = (
-            sum(way.delay_us for way in self.network.topology.ways) / 1e6
-        )  # no connection takes longer to be there
+        ways = [way for link in self.network.topology.links for way in (link.a_to_b, link.b_to_a)]
+        round_trip_s = sum(way.delay_us for way in ways) / 1e6  # no connection takes longer to be there
         lead_s = LEAD_S + round_trip_s + LEAD_PER_PROCESS_S * plan.processes + wait_s
         running.zero_ns = time.monotonic_ns() + round(lead_s * 1e9)
         for program in running.programs:

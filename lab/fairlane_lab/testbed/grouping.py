@@ -83,10 +83,9 @@ def _group_of(scenario: Scenario) -> Group:
     for name in plan.commands:
         plan.words(name)
     wishes(scenario)
+    ways = [way for link in topology.links for way in (link.a_to_b, link.b_to_a)]
     drawing = [
-        getattr(each, name, None)
-        for each in (*topology.ways, *scenario.changes, *topology.changes)
-        for name in _OF_CHANCE
+        getattr(each, name, None) for each in (*ways, *scenario.changes, *topology.changes) for name in _OF_CHANCE
     ]
     by_chance = any(drawing) or find_program(scenario.program).by_chance
     document = json.loads(json.dumps(scenario.topology))
