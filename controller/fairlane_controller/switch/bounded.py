@@ -83,20 +83,19 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
         stream: Any = self._p4client and self._p4client._stream  # pyright: ignore[reportPrivateUsage]
         if self._is_channel_up and stream is not None and not stream.done():
             self._is_closing = True
-            ends = [asyncio.ensure_future(part) for part in (stream.done_writing(), stream.code())]
-            await asyncio.wait(ends, timeout=END_TIMEOUT_S)
-            for part in ends:
-                part.cancel()
-            await asyncio.gather(*ends, return_exceptions=True)
+            ends: list[Any] = [stream.done_writing(), stream.code()]
+            ended = asyncio.gather(*ends, return_exceptions=True)
+            await asyncio.wait([ended], timeout=END_TIMEOUT_S)
+            ended.cancel()
         return await super().__aexit__(*error)
 
     async def _receive_until_closed(self) -> NoReturn:
         try:
             await super()._receive_until_closed()
         except RuntimeError:  # finsy's for the end of the stream
-            if self._is_closing:
-                raise asyncio.CancelledError from None
-            raise
+            if not self._is_closing:
+                raise
+            raise asyncio.CancelledError from None
 
     def _stream_digest_message(self, msg: p4r.StreamMessageResponse) -> None:
         digest = msg.digest
