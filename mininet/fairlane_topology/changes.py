@@ -13,7 +13,7 @@ from itertools import count, islice, repeat, takewhile
 from typing import TYPE_CHECKING
 
 from fairlane_controller.errors import FairlaneError, short
-from fairlane_controller.state.run_state import RunState, read_run_state
+from fairlane_controller.state.run_state import read_run_state
 from fairlane_switch.control import ControlError
 from fairlane_switch.link_control import WAYS, RunningPorts, effects, make_change, senders, spike_problem
 from fairlane_switch.wire import WireClient
@@ -72,8 +72,11 @@ def apply(network: Network, change: LinkChange) -> list[tuple[LinkEnd, int]]:
         RuntimeError: with the link, and the words of wire or switch.
     """
     made = change.change
-    with _running(network, f"change of {change.link}") as run:
+    try:
+        run = read_run_state(network.folder)
         todo = make_change(made, network.topology.link(change.link), run.wire, RunningPorts(run))
+    except (FairlaneError, RuntimeError) as error:
+        raise RuntimeError(f"change of {change.link}: {error}") from error
     return [(end, made.rate_bps or 0) for end in todo.ports]
 
 
@@ -81,22 +84,16 @@ def restore(network: Network, changes: Iterable[LinkChange]) -> None:
     """Put the links that these changes touched back to what the topology says. Raises RuntimeError."""
     changed = [(network.topology.link(change.link), change.change) for change in changes]
     ports = {end for link, change in changed for end in effects(change, link).ports}
-    with _running(network, "putting links back") as run:
+    try:
+        run = read_run_state(network.folder)
         for link in {link.name: link for link, _ in changed if link.is_emulated}.values():
             with WireClient(run.wire) as wire:
                 for way in WAYS:
                     wire.set(link.name, direction=way, **getattr(link, way).model_dump())
         for end in sorted(ports, key=str):
             RunningPorts(run).set_rate(end, network.topology.ports[end.node][end.port].rate_bps or 0)
-
-
-@contextmanager
-def _running(network: Network, doing: str) -> Generator[RunState]:
-    """The run state; what wire, switch and state refuse in the block is a RuntimeError that says what was done."""
-    try:
-        yield read_run_state(network.folder)
     except (FairlaneError, RuntimeError) as error:
-        raise RuntimeError(f"{doing}: {error}") from error
+        raise RuntimeError(f"putting links back: {error}") from None
 
 
 @contextmanager

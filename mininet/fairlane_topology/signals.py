@@ -64,8 +64,11 @@ def handled(handler: Callable[[int, FrameType | None], object]) -> Generator[Non
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    asked = ((number, signal.getsignal(number)) for number in (signal.SIGINT, *ENDING))
-    taken = {number: there for number, there in asked if there not in (signal.SIG_IGN, None)}
+    taken = {
+        number: there
+        for number in (signal.SIGINT, *ENDING)
+        if (there := signal.getsignal(number)) not in (signal.SIG_IGN, None)
+    }
     try:
         for number in taken:
             signal.signal(number, handler)
