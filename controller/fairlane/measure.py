@@ -9,10 +9,13 @@ from fairlane_controller.measure.source import (
     DIGEST_T_RES,
     listen_digest,
 )
+from fairlane_controller.program.rows import BW, TAU
 
 __all__ = [
+    "BW",
     "DIGEST_PORT_REPORT",
     "DIGEST_T_RES",
+    "TAU",
     "CountedState",
     "LinkChange",
     "MeasureOptions",

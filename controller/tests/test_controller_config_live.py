@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from counting_proxy import counting
 from fairlane_controller.cli.main import main
+from fairlane_controller.config.model import LoopConfig
 from fairlane_controller.config.read import Loaded
 from fairlane_controller.config.reload import ConfigService
 from fairlane_controller.loop.control import MAX_CLIENTS
@@ -374,7 +375,7 @@ def test_a_fault_of_the_reader_ends_no_loop(tmp_path: Path, monkeypatch: pytest.
         log = EventLog(None)
         log.listeners.append(lambda event, fields: told.append({"event": event, **fields}))
         run = RunState(name="t", target="embedded", program="qthresh", switches=(), folder=tmp_path)
-        service = ConfigService(run, log, lambda _: None, path=tmp_path / "f.toml", asker=lambda: nobody)
+        service = ConfigService(run, log, lambda _: None, LoopConfig(), tmp_path / "f.toml", lambda: nobody)
         watching = asyncio.create_task(service.watch())
         while not told:
             assert not watching.done(), "it has ended"

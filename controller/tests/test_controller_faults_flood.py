@@ -21,6 +21,7 @@ from fairlane_controller.program import learned
 from fairlane_controller.programs.qthresh.control import MANY_FLOWS_LIST_S
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.events import EventLog
+from fairlane_controller.switch import bounded
 from fairlane_controller.switch.bounded import BoundedSwitch
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from finsy import P4DigestEntry, SwitchOptions
@@ -204,7 +205,7 @@ async def test_a_digest_without_room_is_counted_and_not_decoded(monkeypatch: pyt
         pytest.fail("decoded without room")
 
     with monkeypatch.context() as patch:
-        patch.setattr(BoundedSwitch, "_decode", decode)
+        patch.setattr(bounded, "decode_digest", decode)
         tell(message)
     got = await first
     assert got.list_id == 5

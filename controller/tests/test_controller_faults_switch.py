@@ -6,7 +6,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
+import signal
+import threading
 from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +29,7 @@ from fault_tools import Refuses, RefusingSwitch, refusing_switch, set_threshold
 from finsy import GRPCStatusCode, P4Schema
 from finsy.proto import p4r
 from learned_tools import at_port_3, flows_of, key
-from live_switch import COMPILED, LiveSwitch, wait_until
+from live_switch import COMPILED, DEADLINE_S, LiveSwitch, wait_until
 from live_topology import live_topology
 
 pytestmark = pytest.mark.timed
@@ -294,3 +298,34 @@ def test_both_controller_and_switch_may_die(tmp_path: Path) -> None:
             wait_until("s1 to be restored", lambda: topology.connected() == {"s1", "s2"})
             (row,) = topology.json("threshold", "show")
             assert (row["scheme"], row["qthresh_packets"], row["mode"]) == ("qthresh", 13, "manual")
+
+
+def test_nothing_comes_after_a_connection_was_closed(switch: LiveSwitch, caplog: pytest.LogCaptureFixture) -> None:
+    """gRPC has one queue for all event loops of a process: what comes for a closed one is an error in another, with a traceback."""
+    endpoint, ended = Endpoint("s1", f"127.0.0.1:{switch.grpc_port}"), threading.Event()
+
+    async def watch() -> None:
+        async with SwitchClient(endpoint) as client:
+            while not ended.is_set():
+                await client.ping(DEADLINE_S)
+
+    async def connect() -> None:
+        async with SwitchClient(endpoint, write=True):
+            pass
+
+    with ThreadPoolExecutor(1) as pool:
+        watching = pool.submit(asyncio.run, watch())
+        try:
+            for _ in range(20):
+                asyncio.run(connect())
+        finally:
+            ended.set()
+        watching.result(DEADLINE_S)
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
+
+
+async def test_a_switch_that_does_not_end_its_stream_holds_up_no_close(switch: LiveSwitch) -> None:
+    assert switch.process is not None
+    client = await SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")).__aenter__()
+    os.kill(switch.process.pid, signal.SIGSTOP)
+    await asyncio.wait_for(client.close(), DEADLINE_S)

@@ -81,7 +81,7 @@ async def record(world: SimWorld) -> Recorded:
     jobs = [asyncio.ensure_future(job) for job in await world.start(log)]
     program = load_program("qthresh")
     async with world.client(world.endpoint("s1")) as client:
-        reading = BatchReading(cast("Any", client), None, rates.per_s)
+        reading = BatchReading(cast("Any", client), rates.per_s)
         counters = {counter.alias for counter in client.switch.p4info.counters}
         for sample in range(1, SAMPLES + 1):
             at_s = sample * PERIOD_S

@@ -148,13 +148,6 @@ def test_the_event_log_is_bounded(tmp_path: Path) -> None:
     assert log.lost == 0
 
 
-def test_events_bear_the_time_of_the_loop_s_own_clock(tmp_path: Path) -> None:
-    log = EventLog(tmp_path / "events.jsonl", clock_ns=lambda: 1_500_000_000)
-    log.write("threshold")
-    log.close()
-    assert json.loads((tmp_path / "events.jsonl").read_text(encoding="utf-8"))["monotonic_ns"] == 1_500_000_000
-
-
 def test_of_two_who_write_one_log_only_one_turns_it_over(tmp_path: Path) -> None:
     """The primary and its backup: who comes second must not put the new file in the old one's place."""
     path = tmp_path / "events.jsonl"

@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from fairlane_controller.errors import ErrorCode, FairlaneError
+
 AFTER_SPIKE_S = 5.0
 """What a recovery is judged by: so long after a delay spike's end."""
 
@@ -17,8 +19,11 @@ MININET = "fairlane_lab.runners.mininet:run_many"
 """`run_many(scenarios, options, on_result, report)`."""
 
 
-class RunError(RuntimeError):
-    """A run that cannot be trusted or could not be made; the text says what and why."""
+class RunError(FairlaneError, RuntimeError):
+    """INTERNAL: a run that cannot be trusted or could not be made; the text says what and why."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(ErrorCode.INTERNAL, text)
 
 
 @dataclass

@@ -342,6 +342,10 @@ class Scenario:
                 return change.at_s, change.at_s + change.spike_s
         return None
 
+    def end_s(self, flow: Flow) -> float:
+        """When a flow ends, with the run at the latest."""
+        return self.duration_s if flow.stop_s is None else min(flow.stop_s, self.duration_s)
+
     @property
     def has_steady_state(self) -> bool:
         """Whether it may come to one: greedy flows from before the end of the warm-up to the end, and nothing that changes."""

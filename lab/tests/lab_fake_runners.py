@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -11,9 +12,11 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from fairlane_lab.run_result import FlowResult, PortResult, RunError, RunResult, SeriesPoint, Transfer
 from fairlane_lab.scenario import Scenario
+from pydantic import BaseModel, PlainSerializer
 
 
 def run(scenario: Scenario) -> RunResult:
@@ -98,6 +101,32 @@ def interrupted(scenario: Scenario) -> RunResult:
     """The user presses Ctrl-C in the second repeat."""
     if scenario.repeat == 1:
         raise KeyboardInterrupt
+    return run(scenario)
+
+
+def press_ctrl_c(_value: object) -> None:
+    """As `form_of` of a link's setting, while the user presses Ctrl-C."""
+    signal.raise_signal(signal.SIGINT)
+
+
+class Varies(BaseModel):
+    """Has a serializer in Python, as all that may be a function of time; pydantic makes an error of its own of what that raises."""
+
+    value: Annotated[int, PlainSerializer(press_ctrl_c)] = 1
+
+
+def interrupted_in_serializer(scenario: Scenario) -> RunResult:
+    """Ctrl-C in the second repeat becomes a ValueError."""
+    if scenario.repeat == 1:
+        Varies().model_dump_json()
+    return run(scenario)
+
+
+def interrupted_in_destructor(scenario: Scenario) -> RunResult:
+    """Ctrl-C in the second repeat is lost."""
+    if scenario.repeat == 1:
+        with contextlib.suppress(KeyboardInterrupt):
+            press_ctrl_c(None)
     return run(scenario)
 
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fairlane_controller.errors import FairlaneError
 from fairlane_controller.programs.gfr.lab.vcs import vc_metrics
 from fairlane_lab.definition.expansion import Selection, expand
-from fairlane_lab.run_result import RunError, RunResult
+from fairlane_lab.run_result import RunResult
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import App, Flow, Scenario
 from fairlane_topology.links import LinkChange
@@ -77,10 +78,10 @@ def test_n_and_shares_follow_vcs_that_come_and_go() -> None:
     assert ratios(result) == pytest.approx([1.0] * 5, abs=0.08)
 
 
-def test_what_the_controller_refuses_is_a_run_error() -> None:
+def test_what_the_controller_refuses_ends_the_run() -> None:
     one = scenario("proposed+ WRR")
     too_much = tuple(replace(vc, mcr_bps=20_000_000) for vc in one.vcs)
-    with pytest.raises(RunError, match="MCR"):
+    with pytest.raises(FairlaneError, match="MCR"):
         run(replace(one, vcs=too_much))
 
 

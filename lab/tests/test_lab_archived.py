@@ -64,6 +64,12 @@ def test_a_sample_that_differs_fails_and_says_where(
     assert not (tmp_path / "again").exists(), "what is wrong is not hidden by new runs"
 
 
+def test_an_interrupted_sample_differs_in_nothing(small: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RUNNERS, "sim", "lab_fake_runners:interrupted_in_serializer")
+    code, said = run(small, "--archived")
+    assert (code, "run 1" in said) == (130, False)
+
+
 def test_one_number_changed_in_an_archive_is_found(small: str, tmp_path: Path) -> None:
     """Whichever run it is of: only a sample is made again."""
     (path,) = (tmp_path / "data").glob("*.runs.parquet")

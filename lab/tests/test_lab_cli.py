@@ -16,6 +16,7 @@ from fairlane_lab.cli.options import make_selection
 from fairlane_lab.cli.running import RUNNERS
 from fairlane_lab.definition.extend import experiment_names
 from lab_command import lab
+from lab_fake_runners import Varies
 from rich.console import Console
 from test_lab_definition import FILE
 from typer.testing import Result
@@ -206,12 +207,31 @@ def test_failed_runs_are_listed_and_make_the_exit_code(
     assert "not complete: 6 of 12 runs" in words(result)
 
 
-def test_ctrl_c_keeps_what_is_there(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(RUNNERS, "sim", "lab_fake_runners:interrupted")
+@pytest.mark.parametrize(
+    ("runner", "runs"), [("interrupted", 1), ("interrupted_in_serializer", 1), ("interrupted_in_destructor", 2)]
+)
+def test_ctrl_c_keeps_what_is_there(
+    runner: str, runs: int, small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(RUNNERS, "sim", f"lab_fake_runners:{runner}")
     result = lab("run", small, "--no-plots", "--jobs", "1", "--results", str(tmp_path / "r"))
     assert result.exit_code == 130
     summary = json.loads((tmp_path / "r" / "small" / "latest" / "summary.json").read_text())
-    assert (summary["complete"], summary["runs"]) == (False, 1)
+    assert (summary["complete"], summary["runs"], summary["failures"]) == (False, runs, [])
+
+
+@pytest.mark.parametrize(
+    "where", ["cli.running.find_experiments", "sweep.campaign.make_rows", "sweep.campaign.publish"]
+)
+def test_ctrl_c_within_a_serializer_ends_the_command(
+    where: str, small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dump(*_arguments: object) -> object:
+        return Varies().model_dump()
+
+    monkeypatch.setattr(f"fairlane_lab.{where}", dump)
+    result = lab("run", small, "--no-plots", "--jobs", "1", "--results", str(tmp_path / "r"))
+    assert result.exit_code == 130, result.output
 
 
 def test_a_run_in_a_folder_goes_on_and_refuses_what_changed(small: str, tmp_path: Path) -> None:

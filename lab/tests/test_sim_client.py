@@ -157,6 +157,4 @@ def test_our_decoding_of_a_digest_is_finsy_s() -> None:
         switch.deliver()
         return await waiting
 
-    ours, theirs = asyncio.run(main()), decode_stream(message, schema)
-    assert list(ours) == list(theirs)
-    assert ours.ack() == theirs.ack().encode_update(schema)
+    assert asyncio.run(main()) == decode_stream(message, schema)

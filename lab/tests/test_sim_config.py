@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fairlane_controller.errors import FairlaneError
 from fairlane_hosts.simulator import find_simulated
 from fairlane_hosts.variants import VARIANTS
 from fairlane_lab.definition.names import part_of
 from fairlane_lab.inputs import configuration
-from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import App, Flow, Scenario, TcpOptions
 from fairlane_lab.sim.config import START_SPREAD_S, rate_steps, resolve, tcp_object
 from fairlane_topology.links import LinkChange
@@ -176,5 +176,5 @@ def broken(change: dict[str, Any]) -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_what_cannot_be_run_is_named(run: Scenario, message: str) -> None:
-    with pytest.raises(RunError, match=message):
+    with pytest.raises(FairlaneError, match=message):
         document(run)

@@ -29,7 +29,7 @@ from mininet.node import Host, Switch
 
 from fairlane_topology import ports, state
 from fairlane_topology.interfaces import in_namespace
-from fairlane_topology.topology import CPU_PORT, GATEWAY_MAC, HostSpec, PortSpec
+from fairlane_topology.topology import CPU_PORT, GATEWAY_MAC, TRAFFIC_MANAGER, HostSpec, PortSpec
 
 READY_TIMEOUT_S = 20.0
 PROMPT = chr(127)
@@ -38,8 +38,6 @@ GATEWAY_V4 = "169.254.1.1"
 GATEWAY_V6 = "fe80::ff:1"
 QUIET = ("router_solicitations=0", "accept_dad=0")
 """Settings of IPv6 without which a host would send by itself."""
-SCHEDULING = ("link_layer", "scheduler", "queues", "queue_cells", "port_cells")
-"""Settings of a port that BMv2 has not: it has 8 strict-priority queues, counted in packets."""
 
 
 class FairlaneHost(Host):
@@ -283,14 +281,14 @@ class SimpleSwitchGrpc(P4Switch):
 
 def port_options(number: int, interface: str, spec: PortSpec) -> PortOptions:
     """What the embedded switch is started with for a port."""
-    queues = spec.model_dump(include={"queue_packets", *SCHEDULING})
+    queues = spec.model_dump(include={"queue_packets", *TRAFFIC_MANAGER})
     return PortOptions(number, interface, rate_bps=spec.rate_bps or 0, **queues)
 
 
 def not_on_bmv2(spec: PortSpec) -> list[str]:
     """Settings of a port that BMv2 cannot have, as `key value`."""
     plain = PortSpec()
-    different = [key for key in SCHEDULING if getattr(spec, key) != getattr(plain, key)]
+    different = [key for key in TRAFFIC_MANAGER if getattr(spec, key) != getattr(plain, key)]
     return [f"{key} {getattr(spec, key)}" for key in different if key != "queues" or spec.queues > plain.queues]
 
 

@@ -152,7 +152,7 @@ def load_all(topology: Topology) -> dict[str, SwitchRuntime]:
 
 def load(path: Path, places: Sequence[Path] = ()) -> SwitchRuntime:
     """Read and check one runtime file against its P4Info. Raises TopologyError."""
-    file: _File = validate(_File, read_document(path, "runtime file"), str(path), "")
+    file: _File = validate(_File, read_document(path, "runtime file"), str(path))
     places = (*places, path.parent, path.parent.parent)
     files = PipelineFiles(
         json=_find(file.bmv2_json, places, f"{path}: /bmv2_json"),

@@ -2,7 +2,7 @@
 """SIGTERM and SIGHUP (a closed terminal, `timeout`, a batch system) end the launcher as `exit` does: everything that was made is removed.
 
 A signal that comes while a step must not be broken (a process is started but not written down yet; what was made is being
-removed) waits until the step is over: `held()`.
+removed) waits until the step is over: `defer_signals()`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Ended(BaseException):
 def ended_by_signals() -> Generator[None]:
     """In this block SIGTERM and SIGHUP raise Ended, once; from then on nothing comes any more, Ctrl-C neither.
 
-    What is ignored already (nohup) stays so. Outside of the main thread, where Python takes no signals, nothing is changed.
+    What is ignored already (nohup) stays so.
     """
     ended = False
 
@@ -42,7 +42,7 @@ def ended_by_signals() -> Generator[None]:
         ended = True
         raise Ended(number)
 
-    with _handled(take):
+    with handled(take):
         yield
 
 
@@ -51,7 +51,7 @@ def defer_signals() -> Generator[None]:
     """Signals that come in this block come at its end, to whom they would have come: the one that ends, where there are several."""
     came: list[int] = []
     try:
-        with _handled(lambda number, _frame: came.append(number)):
+        with handled(lambda number, _frame: came.append(number)):
             yield
     finally:
         if came:
@@ -59,17 +59,20 @@ def defer_signals() -> Generator[None]:
 
 
 @contextmanager
-def _handled(handler: Callable[[int, FrameType | None], object]) -> Generator[None]:
-    """Signals that are not ignored go to `handler`."""
+def handled(handler: Callable[[int, FrameType | None], object]) -> Generator[None]:
+    """SIGINT, SIGTERM and SIGHUP that are not ignored go to `handler` in this block. Outside of the main thread, where Python takes no signals, nothing is changed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDING)}
-    taken = [number for number, there in before.items() if there not in (signal.SIG_IGN, None)]
+    taken = {
+        number: there
+        for number in (signal.SIGINT, *ENDING)
+        if (there := signal.getsignal(number)) not in (signal.SIG_IGN, None)
+    }
     try:
         for number in taken:
             signal.signal(number, handler)
         yield
     finally:
-        for number in taken:
-            signal.signal(number, before[number])
+        for number, there in taken.items():
+            signal.signal(number, there)

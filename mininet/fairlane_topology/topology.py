@@ -32,6 +32,8 @@ from fairlane_topology.links import LinkChange, Mtu, Rate, Strict, with_file_pat
 from fairlane_topology.links import LinkEnd as LinkEnd
 from fairlane_topology.qdisc import parse_qdisc
 
+TRAFFIC_MANAGER = ("link_layer", "scheduler", "queues", "queue_cells", "port_cells")
+"""Settings of a port beside its rate and its packets; BMv2 has not them: it has 8 strict-priority queues, counted in packets."""
 DEFAULT_QUEUE_PACKETS = 1000
 DEFAULT_MTU = 1500
 GATEWAY_MAC = "08:00:00:00:ff:01"
@@ -46,8 +48,7 @@ def _address(text: str) -> str:
     try:
         ipaddress.ip_interface(text)
     except ValueError:
-        example = "such as 10.0.1.1/24"
-        raise ValueError(f"{short(repr(text))} is not an address with a prefix length, {example}") from None
+        raise ValueError(f"{short(repr(text))} is not an address with a prefix length, such as 10.0.1.1/24") from None
     return text
 
 
@@ -246,7 +247,7 @@ def read_document(path: Path, what: str) -> Any:
 
 def check(document: Any, origin: str = "topology") -> Topology:
     """Check a topology given as the parsed JSON document; see `load`."""
-    file: _File = validate(_File, document, origin, "")
+    file: _File = validate(_File, document, origin)
     try:
         links = _with_mtus([_link(spec, f"/links/{index}", file) for index, spec in enumerate(file.links)], file)
         ports = _ports(file, links)
@@ -277,7 +278,7 @@ def check_settings(topology: Topology, model: type[BaseModel]) -> None:
                 validate(model, spec.settings, topology.path, f"/switches/{switch}/ports/{port}/settings")
 
 
-def validate(model: type[Any], document: Any, origin: str, pointer: str) -> Any:
+def validate(model: type[Any], document: Any, origin: str, pointer: str = "") -> Any:
     """`document` as `model`. Raises TopologyError with the origin, the JSON pointer and, for an unknown key, the allowed ones."""
     try:
         return model.model_validate(document)

@@ -17,7 +17,6 @@ from fairlane_controller.cli.model_options import options_of
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
 from fairlane_controller.cli.output import print_json, print_table, say
 from fairlane_controller.cli.targets import Targets, resolve
-from fairlane_controller.cli.types import PortRef
 from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import plan_on
 from fairlane_controller.config.read import Loaded, Source, parse
@@ -98,9 +97,9 @@ class Objects:
 
     # ---- any edit of the configuration in force ----------------------------------------------------------------------
 
-    def targets(self, state: str | None, switch: list[str] | None = None, port: PortRef | None = None) -> Targets:
+    def targets(self, state: str | None) -> Targets:
         """The running topology; WRONG_PROGRAM when it runs another program."""
-        targets = resolve(state, switch, port)
+        targets = resolve(state, None)
         run = targets.need_run()
         if load_program(run.program).name != self.program:
             problem = f"the topology {run.name!r} runs the program {run.program!r}: {self.title}s need {self.program}"

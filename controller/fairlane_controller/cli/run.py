@@ -21,7 +21,7 @@ from fairlane_controller.config.target import addressed
 from fairlane_controller.errors import bad_input
 from fairlane_controller.logs import printed
 from fairlane_controller.loop.dry_run import run_dry
-from fairlane_controller.loop.run import LoopTarget, run_loop
+from fairlane_controller.loop.run import LoopTarget, control_of, run_loop
 from fairlane_controller.metrics.exporter import beside
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
@@ -50,10 +50,7 @@ def run_command(
     target = LoopTarget(program, found.run, found.endpoints, probes=probes)
     if config is not None:
         target = configured(target, config)
-    control = program.topology_control()
-    if control is None:
-        raise bad_input(f"the program {program.name} needs no control loop")
-    if control.needs_all_switches and switch:
+    if control_of(program).needs_all_switches and switch:
         raise bad_input(f"--switch: a loop of the program {program.name} takes all switches")
     if backup and target.run is None:
         raise bad_input("--backup: primary and backup share a run state: name it by --state")

@@ -38,7 +38,7 @@ from fairlane_controller.program.contract import Program
 from fairlane_controller.program.reasons import meaning
 from fairlane_controller.program.rows import GOODPUT, Column, Kind
 from fairlane_controller.state.ask import ask_backup
-from fairlane_controller.state.events import EVENTS_FILE
+from fairlane_controller.state.events import log_of
 from fairlane_controller.units import counted
 
 Lines = Iterable[tuple[Sequence[object], Mapping[str, Any]]]
@@ -187,7 +187,7 @@ async def _status(targets: Targets, interval_s: float | None, as_json: bool) -> 
         async with contextlib.aclosing(taken):
             async for snapshot in taken:
                 backup = await ask_backup(folder) if folder is not None else None
-                event = next(iter(EventTail(folder / EVENTS_FILE if folder else None, first=1).new()), None)
+                event = next(iter(EventTail(log_of(targets.run), first=1).new()), None)
                 more = {"loop_running": snapshot.loop is not None, "backup": backup, "last_event": event}
                 if as_json:
                     indent = 2 if interval_s is None else None
@@ -335,7 +335,7 @@ def describe_command(
     found = [row for row in polled if row[1].port == number]
     if not one.ports and not found:
         raise ErrorCode.UNKNOWN_NAME(f"{name} has no port {number}")
-    path, wanted = targets.folder / EVENTS_FILE if targets.folder else None, EventFilter(switches=(name,), port=number)
+    path, wanted = log_of(targets.run), EventFilter(switches=(name,), port=number)
     events = read_events(path, wanted, LAST_EVENTS, check_names=False) if path is not None else []
     if as_json:
         settings = next((row.to_json() for _, row, _ in found), None)

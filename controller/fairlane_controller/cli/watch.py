@@ -23,7 +23,7 @@ from fairlane_controller.live.events import EventTail
 from fairlane_controller.live.pictures import need_switches, snapshots
 from fairlane_controller.live.source import LiveSource
 from fairlane_controller.live.terminal import watch
-from fairlane_controller.state.events import EVENTS_FILE
+from fairlane_controller.state.events import log_of
 from fairlane_controller.units import counted
 
 PeriodOption = Annotated[
@@ -54,7 +54,7 @@ def watch_command(
     targets = resolve(state, switch)
     if not console.is_terminal:
         raise bad_input("watch draws in a terminal; elsewhere use `fairlane status --watch --json`")
-    tail = EventTail(targets.folder / EVENTS_FILE if targets.folder else None, first=300)
+    tail = EventTail(log_of(targets.run), first=300)
     asyncio.run(watch(LiveSource(targets), tail, Console(highlight=False), interval))
 
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from fairlane_controller.config.apply import apply, last_applied
 from fairlane_controller.config.compare import CONFIG, read_applied
-from fairlane_controller.config.model import LoopConfig, loop_model
+from fairlane_controller.config.model import LoopConfig
 from fairlane_controller.config.read import read_file
 from fairlane_controller.config.target import addressed
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input, unknown_name
@@ -50,9 +50,9 @@ class ConfigService:
         run: RunState | None,
         log: EventLog,
         use: Callable[[LoopConfig], None],
-        loop: LoopConfig | None = None,
-        path: Path | None = None,
-        asker: Callable[[], Asker | None] = lambda: None,
+        loop: LoopConfig,
+        path: Path | None,
+        asker: Callable[[], Asker | None],
     ) -> None:
         """Apply nothing yet.
 
@@ -61,13 +61,13 @@ class ConfigService:
             log: gets the events.
             use: takes options of the loop into use.
             loop: the options in use.
-            path: the file of `fairlane run --config`, already read once into `loop`.
+            path: the file of `fairlane run --config`, already read once into `loop`; None: there is none.
             asker: carries out what is asked of this loop; None while it is not reached, or the backup, which applies nothing.
         """
         self._run = run
         self._log = log
         self._use = use
-        self._loop = loop or loop_model()()
+        self._loop = loop
         self._path = path
         self._asker = asker
         self._wake = asyncio.Event()

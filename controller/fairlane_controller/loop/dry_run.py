@@ -14,7 +14,7 @@ from fairlane_controller.errors import ErrorCode
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.run import LoopTarget, run_until_signal, topology_of
 from fairlane_controller.state.ask import loop_runs
-from fairlane_controller.state.events import EventLog
+from fairlane_controller.state.events import EventLog, log_of
 
 
 async def run_dry(target: LoopTarget, on_ready: Callable[[], None]) -> None:
@@ -23,7 +23,7 @@ async def run_dry(target: LoopTarget, on_ready: Callable[[], None]) -> None:
     if target.folder is not None and loop_runs(target.folder):
         problem = f"a loop runs in {target.folder}, and reports what it decides: `fairlane log --event decision`"
         raise ErrorCode.LOOP_RUNNING(f"{problem}; --dry-run is for a topology without one")
-    log = EventLog(target.log_path, frequent=target.program.frequent_events, dry_run=True)
+    log = EventLog(log_of(target.run), frequent=target.program.frequent_events, dry_run=True)
     agents = [SwitchAgent(endpoint, topology, log, state=state, dry_run=True) for endpoint, state in target.switches()]
     try:
         await run_until_signal(agents, asyncio.gather(*(agent.run() for agent in agents)), on_ready)

@@ -26,7 +26,7 @@ from fairlane_controller.program.contract import Program
 from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.program.requests import REQUESTS, checked
 from fairlane_controller.state.ask import BACKUP_SOCKET_FILE, SOCKET_FILE
-from fairlane_controller.state.events import EVENTS_FILE, EventLog
+from fairlane_controller.state.events import EventLog, log_of
 from fairlane_controller.state.locks import change_lock
 from fairlane_controller.state.run_state import RunState, SwitchState
 from fairlane_controller.switch.client import Endpoint, SwitchClient
@@ -61,11 +61,6 @@ class LoopTarget:
         """The run-state folder."""
         return self.run.folder if self.run else None
 
-    @property
-    def log_path(self) -> Path | None:
-        """Where its events go; None: nowhere."""
-        return self.folder / EVENTS_FILE if self.folder else None
-
     def switches(self) -> list[tuple[Endpoint, SwitchState | None]]:
         """Every switch with what the run state says of it."""
         states = {state.name: state for state in self.run.switches} if self.run else {}
@@ -73,12 +68,17 @@ class LoopTarget:
         return [(endpoint, states.get(endpoint.name)) for endpoint in endpoints]
 
 
+def control_of(program: Program) -> type[TopologyControl]:
+    """What a program does at run time. Raises BAD_INPUT when it needs no loop."""
+    control = program.topology_control()
+    if control is None:
+        raise bad_input(f"the program {program.name} needs no control loop")
+    return control
+
+
 def topology_of(target: LoopTarget) -> TopologyControl:
     """What the target's program does at run time. Raises BAD_INPUT when it needs no loop, BAD_FILE."""
-    control = target.program.topology_control()
-    if control is None:
-        raise bad_input(f"the program {target.program.name} needs no control loop")
-    topology = control(target.run, probes=target.probes)
+    topology = control_of(target.program)(target.run, probes=target.probes)
     if target.loop_config is not None:
         topology.use_loop(target.loop_config)
     return topology
@@ -115,7 +115,7 @@ class TopologyLoop:
         except FairlaneError:
             self._role.close()
             raise
-        self._log = EventLog(target.log_path, frequent=target.program.frequent_events)
+        self._log = EventLog(log_of(target.run), frequent=target.program.frequent_events)
         self._server: ControlServer | None = None
         "The primary's, while people reach it."
         self.agents = {

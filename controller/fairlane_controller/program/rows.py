@@ -93,6 +93,11 @@ class Column:
         return self.total or bool(self.counter) or self.reason is not None
 
 
+BW = Column("bw_bps", "BW", "bit/s", "BW: drain rate while packets waited.", metric="fairlane_measured_bandwidth_bits_per_second", source="reports")  # fmt: skip
+TAU = Column("tau_s", "τ", "s", "Propagation delay of the link behind the port, by probes.", metric="fairlane_measured_tau_seconds", source="probes", wide=True)  # fmt: skip
+"""What a `PortMeter` measures, as all programs with one show it."""
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of objects that a port has: its name in commands and `--json` (`flow`), the table's heading, its columns."""

@@ -108,13 +108,12 @@ async def set_up_program(client: SwitchClient, program: Program, plan: Plan, sta
     return {"switch": state.name, "routes": len(state.routes), "managed_ports": sorted(ports), "written": written}
 
 
-async def read_rows(client: SwitchClient, program: Program, state: SwitchState | None = None) -> list[Row]:
+async def read_rows(client: SwitchClient, program: Program) -> list[Row]:
     """Read the rows of a program once.
 
     Args:
         client: The connection to the switch.
         program: Its program.
-        state: The switch in the run state, where it is known.
 
     Returns:
         The rows, with the columns that the core reads.
@@ -123,7 +122,7 @@ async def read_rows(client: SwitchClient, program: Program, state: SwitchState |
         FairlaneError: WRONG_PROGRAM.
     """
     check_program(program, client.table_names())
-    return await complete_rows(program, BatchReading(client), state)
+    return await complete_rows(program, BatchReading(client), None)
 
 
 async def complete_rows(program: Program, reading: BatchReading, state: SwitchState | None) -> list[Row]:

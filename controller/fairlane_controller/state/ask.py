@@ -46,10 +46,10 @@ async def _exchange(path: Path, text: bytes) -> bytes:
         writer.close()
 
 
-async def ask_backup(folder: Path, timeout_s: float = 2.0) -> dict[str, Any] | None:
+async def ask_backup(folder: Path) -> dict[str, Any] | None:
     """The status of the folder's backup, `{"pid", "switches"}`; None when none waits, or it does not answer in time."""
     try:
-        return await ask(folder, {"op": "status"}, timeout_s, BACKUP_SOCKET_FILE)
+        return await ask(folder, {"op": "status"}, 2.0, BACKUP_SOCKET_FILE)
     except FairlaneError as ex:
         if ex.code in (ErrorCode.NO_LOOP, ErrorCode.TIMED_OUT):
             return None

@@ -13,22 +13,24 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from fairlane_controller.logs import log_event
+from fairlane_controller.state.run_state import RunState
 
 EVENTS_FILE = "controller-events.jsonl"
 MAX_BYTES = 16 * 1024 * 1024
 
 
-class EventLog:
-    """Appends to `path`; when the file is full it becomes `<path>.1` and a new one begins. None: nowhere.
+def log_of(run: RunState | None) -> Path | None:
+    """The event log of a topology; None without one."""
+    return run.folder / EVENTS_FILE if run else None
 
-    `clock_ns` is the clock of `monotonic_ns`: the one by which the loop runs.
-    """
+
+class EventLog:
+    """Appends to `path`; when the file is full it becomes `<path>.1` and a new one begins. None: nowhere."""
 
     def __init__(
         self,
         path: Path | None,
         max_bytes: int = MAX_BYTES,
-        clock_ns: Callable[[], int] = time.monotonic_ns,
         frequent: Collection[str] = (),
         *,
         dry_run: bool = False,
@@ -38,12 +40,10 @@ class EventLog:
         Args:
             path: the file; None: nowhere.
             max_bytes: its size.
-            clock_ns: of the loop.
             frequent: events that are lines for debugging (`Program.frequent_events`).
             dry_run: every event says that it is one of a dry run, and the file, which another loop may write, stays.
         """
         self._path = path
-        self._clock_ns = clock_ns
         self._max_bytes = max_bytes
         self._frequent = frequent
         self._dry_run = dry_run
@@ -64,7 +64,7 @@ class EventLog:
             return
         record = {
             "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
-            "monotonic_ns": self._clock_ns(),
+            "monotonic_ns": time.monotonic_ns(),
             "event": event,
             **fields,
         }

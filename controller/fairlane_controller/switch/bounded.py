@@ -10,6 +10,7 @@ through for these names:
 | `Switch._stream_digest_message` (overridden), `_digest_queues` | finsy decodes each digest list first and then drops it without a count where its queue is full |
 | `Switch._start_gnmi` (overridden) | finsy subscribes to every port with each connection |
 | `Switch._p4client` | requests that finsy has no method for: the cookie, a ping with a time limit |
+| `Switch.__aexit__`, `_receive_until_closed` (overridden), `_is_channel_up`, `P4Client._stream` | finsy cancels its stream, and gRPC hands the end of a cancelled call to an event loop that may be closed by then |
 | `P4Client._stub`, `Switch._arbitrator` | a read with a time limit, whose answer is decoded in pieces |
 | `p4client.GRPCOptions` (replaced), `to_native` (overridden) | finsy takes messages of 4 MB at most, and BMv2 sends a whole table as one message |
 """
@@ -19,20 +20,22 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterable, Callable, Sequence
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import grpc
 from finsy import P4ClientError, Switch, p4client
 from finsy.grpcutil import GRPCOptions
 from finsy.p4client import P4Client
 from finsy.p4entity import P4DigestList, P4Entity, decode_entity, encode_entities
-from finsy.p4schema import P4BitsType, P4StructType
+from finsy.p4schema import P4BitsType, P4Schema, P4StructType
 from finsy.proto import p4r
 
 from fairlane_controller.errors import ErrorCode
 
 READ_TIMEOUT_S = 60.0
 "Until the last answer to a read."
+END_TIMEOUT_S = 1.0
+"Until the switch has ended a stream in which nothing more comes."
 
 
 class _AnySize(GRPCOptions):
@@ -44,6 +47,21 @@ class _AnySize(GRPCOptions):
 
 
 p4client.GRPCOptions = _AnySize  # pyright: ignore[reportPrivateImportUsage]  # `P4Client.open` takes no options
+
+
+def decode_digest(digest: p4r.DigestList, schema: P4Schema) -> P4DigestList:
+    """As `P4DigestList.decode`, some times faster for a struct of plain numbers, which every digest of ours is."""
+    known = schema.digests[digest.digest_id]
+    members = known.type_spec.members if isinstance(known.type_spec, P4StructType) else {}
+    if not members or not all(isinstance(member, P4BitsType) for member in members.values()):
+        return P4DigestList.decode(p4r.StreamMessageResponse(digest=digest), schema)
+    number = int.from_bytes
+    data: list[Any] = [
+        dict(zip(members, [number(member.bitstring, "big") for member in item.struct.members], strict=True))
+        for item in digest.data
+    ]
+    return P4DigestList(known.alias, list_id=digest.list_id, timestamp=digest.timestamp, data=data)
+
 
 DECODED_AT_ONCE = 1000
 "Entities; then others have a turn."
@@ -58,6 +76,26 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
         super().__init__(*arguments, **options)
         self.digests_lost: Counter[str] = Counter()
         "Values that were dropped because a queue was full, by the digest's name; the switch repeats a digest that is not acknowledged."
+        self._is_closing = False
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        """End the connection: the stream first, which the switch ends then, so that nothing of it comes later."""
+        stream: Any = self._p4client and self._p4client._stream  # pyright: ignore[reportPrivateUsage]
+        if self._is_channel_up and stream is not None and not stream.done():
+            self._is_closing = True
+            ends: list[Any] = [stream.done_writing(), stream.code()]
+            ended = asyncio.gather(*ends, return_exceptions=True)
+            await asyncio.wait([ended], timeout=END_TIMEOUT_S)
+            ended.cancel()
+        return await super().__aexit__(*error)
+
+    async def _receive_until_closed(self) -> NoReturn:
+        try:
+            await super()._receive_until_closed()
+        except RuntimeError:  # finsy's for the end of the stream
+            if not self._is_closing:
+                raise
+            raise asyncio.CancelledError from None
 
     def _stream_digest_message(self, msg: p4r.StreamMessageResponse) -> None:
         digest = msg.digest
@@ -69,20 +107,7 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
         if queue is None or queue.full():
             self.digests_lost[name] += len(digest.data)
             return
-        queue.put_nowait(self._decode(digest, name))
-
-    def _decode(self, digest: p4r.DigestList, name: str) -> P4DigestList:
-        """As `P4DigestList.decode`, some times faster for a struct of plain numbers, which every digest of ours is."""
-        spec = self.p4info.digests[name].type_spec
-        members = spec.members if isinstance(spec, P4StructType) else {}
-        if not members or not all(isinstance(member, P4BitsType) for member in members.values()):
-            return P4DigestList.decode(p4r.StreamMessageResponse(digest=digest), self.p4info)
-        number = int.from_bytes
-        data: list[Any] = [
-            dict(zip(members, [number(member.bitstring, "big") for member in item.struct.members], strict=True))
-            for item in digest.data
-        ]
-        return P4DigestList(name, list_id=digest.list_id, timestamp=digest.timestamp, data=data)
+        queue.put_nowait(decode_digest(digest, self.p4info))
 
     async def _start_gnmi(self) -> None:
         """finsy would subscribe to every port here; ports are `gnmi/`'s, and a connection is there for P4Runtime."""

@@ -34,18 +34,16 @@ class BatchReading:
     def __init__(
         self,
         client: SwitchClient,
-        folder: Path | None = None,
         per_s: Callable[[Hashable, float | None], float | None] = lambda _key, _total: None,
     ) -> None:
         """Read nothing yet.
 
         Args:
             client: The connection to the switch.
-            folder: The run-state folder; None: there is none.
             per_s: How fast a total grows, by its key and its value (`RateBook.per_s`).
         """
         self._client = client
-        self.folder = folder
+        self.folder: Path | None = None
         "The run-state folder, for documents of the program; None: there is none."
         self.loop: Mapping[str, Any] | None = None
         "What the control loop's status reports of this switch; None without a loop."

@@ -15,7 +15,7 @@ from fairlane_controller.live.sampler import Sampler
 from fairlane_controller.live.shown import BAD, facts_of, loop_in_words, object_table, troubles
 from fairlane_controller.live.source import LiveSource, LiveTargets
 from fairlane_controller.program.rows import CONTROL, DROPS, GOODPUT, QUEUE
-from fairlane_controller.state.events import EVENTS_FILE
+from fairlane_controller.state.events import log_of
 
 OBJECTS_A_PORT = 12
 """Lines of objects of a kind (flows, VCs) that a port's charts show: those that send the largest rates."""
@@ -117,10 +117,9 @@ class Feed:
     def __init__(
         self, targets: LiveTargets, period_s: float = 0.5, history_s: float = 600.0, max_viewers: int = 64
     ) -> None:
-        log = targets.run.folder / EVENTS_FILE if targets.run else None
         self.sampler = Sampler(LiveSource(targets), self._shorten, period_s, history_s)
         self._picture: dict[str, Any] | None = None
-        self._tail = EventTail(log, EVENTS_MAX)
+        self._tail = EventTail(log_of(targets.run), EVENTS_MAX)
         self._events: deque[dict[str, Any]] = deque(maxlen=EVENTS_MAX)
         self._event_count = 0
         self._history_s = history_s

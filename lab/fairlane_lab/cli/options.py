@@ -22,7 +22,6 @@ from rich.table import Table
 from fairlane_lab.definition.extend import experiment_names
 from fairlane_lab.definition.strict import Runtime, Scalar, scalar_of
 from fairlane_lab.problems import ExperimentError
-from fairlane_lab.run_result import RunError
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.expansion import Selection
@@ -46,11 +45,9 @@ def note(text: str, style: str = "dim") -> None:
 
 @contextmanager
 def refusals() -> Generator[None]:
-    """What the block cannot run is an INTERNAL error; a file that it cannot read or write, BAD_FILE."""
+    """A file that the block cannot read or write is a BAD_FILE error."""
     try:
         yield
-    except RunError as error:
-        raise ErrorCode.INTERNAL(str(error)) from error
     except OSError as error:
         raise bad_file(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from error
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +17,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from fairlane_controller.errors import bad_input
+from fairlane_controller.errors import FairlaneError, bad_input
+from fairlane_topology.signals import handled
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from fairlane_lab.cli.options import (
@@ -68,8 +68,8 @@ class Stop:
 def stoppable() -> Generator[Stop]:
     """SIGTERM, SIGHUP and Ctrl-C raise KeyboardInterrupt in the block; the first two once: `timeout` sends SIGTERM twice, and the second must not break the writing.
 
-    The first is remembered in any case: a library that is closed by the interrupt may raise an error of its own in its place.
-    Outside of the main thread, where Python takes no signals, nothing is changed.
+    The first is remembered in any case: what the interrupt meets may lose it (a destructor) or raise an error of its own in its place
+    (pydantic for a serializer in Python, a library that is closed). Such an error ends the block as the signal does, with the exit code.
     """
     stop = Stop()
 
@@ -78,14 +78,35 @@ def stoppable() -> Generator[Stop]:
         if number == signal.SIGINT or not repeated:
             raise KeyboardInterrupt
 
-    is_main = threading.current_thread() is threading.main_thread()
-    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if is_main else ()
-    before = {each: signal.signal(each, on_signal) for each in wanted if signal.getsignal(each) is not signal.SIG_IGN}
     try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        with handled(on_signal):
+            yield stop
+    except (FairlaneError, typer.Exit):
+        raise
+    except (Exception, KeyboardInterrupt):
+        if not stop.is_requested:
+            raise
+        raise typer.Exit(stop.exit_code) from None
+
+
+def _ends_with(stop: Stop, executor: Executor) -> Executor:
+    """An executor that a signal interrupts at the next outcome at the latest, and by which no run fails."""
+
+    def execute(scenarios: Sequence[Scenario], on_outcome: OnOutcome) -> None:
+        def take(outcome: Outcome) -> None:
+            if outcome.result is not None or not stop.is_requested:
+                on_outcome(outcome)
+            if stop.is_requested:
+                raise KeyboardInterrupt
+
+        try:
+            executor(scenarios, take)
+        except Exception as error:
+            if stop.is_requested:
+                raise KeyboardInterrupt from error
+            raise
+
+    return execute
 
 
 RUNNERS = {"sim": SIM, "kernel": KERNEL, "mininet": MININET}
@@ -172,11 +193,11 @@ def run(
             "--capture: the files are written where the runs are made anew; allowed: no --archived, no --dask"
         )
     code = 0
-    executor = _executor(runtime, jobs, dask, threads)
-    definitions = find_experiments(names, selection)
-    if folder and (results or len(definitions) > 1):
-        raise bad_input("--folder is the folder of one experiment's runs; of several allowed: --results")
     with stoppable() as stop:
+        executor = _ends_with(stop, _executor(runtime, jobs, dask, threads))
+        definitions = find_experiments(names, selection)
+        if folder and (results or len(definitions) > 1):
+            raise bad_input("--folder is the folder of one experiment's runs; of several allowed: --results")
         for definition in definitions:
             if archived:
                 code = max(code, _check_archive(definition, runtime, executor, check, as_json))
@@ -239,7 +260,8 @@ def _run(campaign: Campaign, executor: Executor, stop: Stop, plots: bool, check:
             load_program(program).pipeline().warn_if_outdated()
     with refusals(), _bar(experiment.name, campaign.scenarios) as (advance, report):
         if campaign.selection.runtime == "mininet":
-            executor = mininet_testbed(campaign.target, experiment.mininet, report, RUNNERS["mininet"])
+            mininet = mininet_testbed(campaign.target, experiment.mininet, report, RUNNERS["mininet"])
+            executor = _ends_with(stop, mininet)
 
         def take(outcome: Outcome) -> None:
             problems.extend(outcome.result.capture_problems if outcome.result else ())

@@ -325,6 +325,11 @@ class Series(_Plot):
     from_s: float | None = None
     to_s: float | None = None
 
+    @property
+    def metrics(self) -> list[str]:
+        """As a list, where it is one alone too."""
+        return [self.metric] if isinstance(self.metric, str) else list(self.metric)
+
 
 class Cdf(_Plot):
     """Distribution of a metric of transfers, or else of runs: one line for each value of `by`."""

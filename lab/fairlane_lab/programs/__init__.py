@@ -86,11 +86,8 @@ def set_pipeline(schema: P4Schema) -> bytes:
 
 @cache
 def find_program(name: str) -> Program:
-    """The compiled program of a name or in a folder. Raises RunError when there is none, or it is not compiled."""
-    try:
-        contract = load_program(name)
-    except FairlaneError as problem:
-        raise RunError(problem.message) from None
+    """The compiled program of a name or in a folder. Raises FairlaneError when there is none, RunError when it is not compiled."""
+    contract = load_program(name)
     files = contract.pipeline()
     for path in (files.json, files.p4info):
         if not path.is_file():

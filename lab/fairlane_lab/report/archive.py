@@ -191,9 +191,8 @@ def _drawn(run: RunFolder) -> dict[str, pa.Table]:
         here = pc.field("point").isin([point.name for point in run.select(plot.where)])
         needs: dict[str, pc.Expression] = {}
         if isinstance(plot, Series):
-            metrics = [plot.metric] if isinstance(plot.metric, str) else list(plot.metric)
             here &= pc.field("repeat") == plot.repeat
-            needs = {"flows": here, "series": here & pc.field("metric").isin([*metrics, *LIMIT_SERIES])}
+            needs = {"flows": here, "series": here & pc.field("metric").isin([*plot.metrics, *LIMIT_SERIES])}
         elif isinstance(plot, Cdf) and plot.metric in TRANSFER_METRICS:
             needs = {"transfers": here}
         for name, rows in needs.items():

@@ -402,7 +402,7 @@ def _heat(plot: Heat, runs: Sequence[RunFolder]) -> p9.ggplot:
 
 
 def _series(plot: Series, runs: Sequence[RunFolder]) -> p9.ggplot:
-    metrics = [plot.metric] if isinstance(plot.metric, str) else list(plot.metric)
+    metrics = plot.metrics
     title = _Panels(runs, plot, (), plot.panel).title if plot.panel else lambda point: point.name
     parts = [line for run in runs if not run.series.empty for line in _over_time(run, plot, metrics, title)]
     if not parts:

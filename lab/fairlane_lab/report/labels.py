@@ -95,7 +95,7 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}g}"
 
 
-def format_metric(metric: str, value: float | None, name: Name | None = None, digits: int = 4) -> str:
+def format_metric(metric: str, value: float | None, name: Name | None = None) -> str:
     """A metric's value as it is shown, without its unit: `93.4` for a fairness of 0.934; a dash for nothing."""
     if value is None or not math.isfinite(value):
         return "-"
@@ -105,7 +105,7 @@ def format_metric(metric: str, value: float | None, name: Name | None = None, di
         return f"{scaled:.1f}"
     if metric == "jain":
         return f"{scaled:.4f}" if scaled >= 0.99 else f"{scaled:.3f}"  # shares of a line differ in the fourth digit
-    return f"{scaled:.3f}" if " / " in metric else number(scaled, digits)
+    return f"{scaled:.3f}" if " / " in metric else number(scaled)
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:

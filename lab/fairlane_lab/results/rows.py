@@ -217,10 +217,9 @@ def viewings(scenario: Scenario, transfers: Sequence[Transfer], cut_s: float) ->
     """
     found: dict[str, Row] = {}
     for flow in (flow for flow in scenario.flows if flow.app.kind == "video"):
-        end_s = scenario.duration_s if flow.stop_s is None else min(flow.stop_s, scenario.duration_s)
         for name in names_of(flow):
             mine = sorted((each.start_s + each.completion_s, each.bytes) for each in transfers if each.flow == name)
-            if metrics := _viewing(mine, flow.app.segment_s, cut_s, end_s):
+            if metrics := _viewing(mine, flow.app.segment_s, cut_s, scenario.end_s(flow)):
                 found[name] = metrics
     return found
 

@@ -214,7 +214,7 @@ class _Batch:
         try:
             running = bed.begin(scenario, self.raw / f"{job.order:04d}-{job.attempts}", wait_s)
             changes = Changes(bed.network, scenario, running.zero_ns)
-        except (RunError, FairlaneError) as error:
+        except FairlaneError as error:
             self._failed(group, bed, error)
             return None
         ports = [sink.port for sink in running.plan.sinks]
@@ -260,7 +260,7 @@ class _Batch:
             else:
                 self.report(f"{job.scenario.point} again: {error}")
             return
-        except (RunError, FairlaneError) as error:
+        except FairlaneError as error:
             self._failed(one.group, bed, error)
             return
         result.wall_s = time.monotonic() - one.begun_s

@@ -11,8 +11,6 @@ from collections.abc import Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fairlane_controller.errors import FairlaneError
-
 from fairlane_lab.run_result import AFTER_SPIKE_S, RunError, RunResult
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.config import resolve
@@ -39,6 +37,7 @@ def run(scenario: Scenario, machine: Machine | None = None) -> RunResult:
 
     Raises:
         RunError: The scenario cannot be run, or the run cannot be trusted.
+        FairlaneError: What a switch, or the controller's own checks, refuse.
 
     """
     connections = sum(flow.connections for flow in scenario.flows)
@@ -102,10 +101,7 @@ async def _observe(world: SimWorld) -> Observed:
 async def _trusted(world: SimWorld, loops: _Loops) -> Snapshot:
     """All counters, once every control loop is known to work."""
     loops.check()
-    try:
-        return await snapshot(world)
-    except FairlaneError as problem:
-        raise RunError(problem.message) from None
+    return await snapshot(world)
 
 
 async def _sleep_until(t_s: float, scenario: Scenario) -> None:

@@ -8,36 +8,18 @@ controller that is always the primary. A call takes no virtual time.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, cast
 
 import grpc
-from fairlane_controller.switch.bounded import BoundedSwitch
+from fairlane_controller.switch.bounded import BoundedSwitch, decode_digest
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from finsy import P4ClientError, P4Schema
-from finsy.p4entity import decode_entity, decode_stream, encode_entities, encode_updates
+from finsy.p4entity import P4DigestList, decode_entity, decode_stream, encode_entities, encode_updates
 from finsy.proto import p4r
 
 DEVICE_ID = 1
 _STATUS_CODES = {code.value[0]: code for code in grpc.StatusCode}
-
-
-@dataclass(frozen=True)
-class DigestList:
-    """One list of a digest's values, as finsy's `P4DigestList` shows it."""
-
-    digest_id: int
-    list_id: int
-    data: list[dict[str, int]]
-
-    def __iter__(self) -> Iterator[dict[str, int]]:
-        return iter(self.data)
-
-    def ack(self) -> p4r.StreamMessageRequest:
-        """The message that acknowledges the list."""
-        ack = p4r.DigestListAck(digest_id=self.digest_id, list_id=self.list_id)
-        return p4r.StreamMessageRequest(digest_ack=ack)
 
 
 class _Events:
@@ -114,21 +96,10 @@ class SimSwitch:
             if kind == "packet" and int.from_bytes(message.packet.payload[12:14], "big") not in self._eth_types:
                 continue
             queue = self._queues.get(message.digest.digest_id if kind == "digest" else kind)
-            if queue is not None:
-                is_digest = kind == "digest"
-                queue.put_nowait(
-                    self._decode_digest(message.digest) if is_digest else decode_stream(message, self.p4info)
-                )
-
-    def _decode_digest(self, message: p4r.DigestList) -> DigestList:
-        """As finsy's `P4DigestList.decode` for a struct of plain numbers, which is what a digest list of ours is."""
-        names = list(cast("Any", self.p4info.digests[message.digest_id].type_spec).members)
-        from_bytes = int.from_bytes
-        data = [
-            dict(zip(names, [from_bytes(member.bitstring, "big") for member in item.struct.members], strict=True))
-            for item in message.data
-        ]
-        return DigestList(message.digest_id, message.list_id, data)
+            if queue is not None and kind == "digest":
+                queue.put_nowait(decode_digest(message.digest, self.p4info))
+            elif queue is not None:
+                queue.put_nowait(decode_stream(message, self.p4info))
 
     async def _listen(self, key: Any, size: int) -> AsyncIterator[Any]:
         if key in self._queues:
@@ -140,7 +111,7 @@ class SimSwitch:
         finally:
             del self._queues[key]
 
-    def read_digests(self, digest_id: str, *, queue_size: int = 0) -> AsyncIterator[DigestList]:
+    def read_digests(self, digest_id: str, *, queue_size: int = 0) -> AsyncIterator[P4DigestList]:
         """Lists of a digest from now on; one listener for each digest."""
         return self._listen(self.p4info.digests[digest_id].id, queue_size)
 

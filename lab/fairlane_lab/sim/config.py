@@ -25,7 +25,7 @@ from fairlane_switch.link_series import form_of, times_in
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import Direction, LinkChange
 from fairlane_topology.qdisc import parse_qdisc
-from fairlane_topology.topology import PortKey, managed_ports
+from fairlane_topology.topology import TRAFFIC_MANAGER, PortKey, managed_ports
 
 from fairlane_lab.programs import Program, find_part, find_program
 from fairlane_lab.run_result import RunError
@@ -114,8 +114,6 @@ every run of a deterministic network would be the same one, and flows alike woul
 TCP, UDP = 6, 17
 ALWAYS = ("delay_us", "jitter_us", "rate_bps", "loss", "ber", "queue_packets")
 """Settings of a link that its configuration always names."""
-TRAFFIC_MANAGER = ("link_layer", "scheduler", "queues", "queue_cells", "port_cells")
-"""Further keys of a topology's switch port that the simulator's ports have under the same names."""
 THREADS_VARIABLE = "FAIRLANE_SIM_THREADS"
 """Environment variable: threads of a run of many switches; its results do not depend on them."""
 

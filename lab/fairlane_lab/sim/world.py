@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from fairlane_controller.errors import FairlaneError
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program.contract import Plan
 from fairlane_controller.program.control import TopologyControl
@@ -21,14 +20,14 @@ from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import PortState, RouteState, RunState, SwitchState
 from fairlane_controller.switch.client import Endpoint
 from fairlane_topology import topology as fl_topology
-from fairlane_topology.topology import PortKey, managed_ports
+from fairlane_topology.topology import TRAFFIC_MANAGER, PortKey, managed_ports
 
 from fairlane_lab.programs import find_part
 from fairlane_lab.programs.part import LOOK_PERIOD_S, program_drops
 from fairlane_lab.recording import CARRIED_STEP_S
 from fairlane_lab.run_result import RunError
 from fairlane_lab.sim.client import SimClient, SimSwitch
-from fairlane_lab.sim.config import TRAFFIC_MANAGER, SimConfig, SimFlow
+from fairlane_lab.sim.config import SimConfig, SimFlow
 from fairlane_lab.sim.loop import VirtualTimeLoop
 
 GRPC = "virtual-time"
@@ -40,10 +39,11 @@ class SimWorld:
 
     def __init__(self, config: SimConfig) -> None:
         """Raises RunError when the simulator is not built or refuses the configuration."""
+        document = json.dumps(config.document())
         try:
             from fairlane_switch import native  # pyright: ignore[reportMissingModuleSource]
 
-            self.simulation: Any = native.Simulation(json.dumps(config.document()))
+            self.simulation: Any = native.Simulation(document)
             "A `native.Simulation`; what it reports is JSON."
         except ImportError as problem:
             raise RunError(f"the simulator is not built ({problem}): run `make setup`") from None
@@ -95,22 +95,19 @@ class SimWorld:
         return list(dict.fromkeys(switch for switch, _ in self.config.managed))
 
     async def set_up(self) -> None:
-        """Set up the switches at time 0. Raises RunError with what a switch, or the controller's own checks, refuse."""
+        """Set up the switches at time 0. Raises FairlaneError with what a switch, or the controller's own checks, refuse."""
         config, part = self.config, self.part
-        try:
-            self.plans = part.plans(self.run_state, config.scenario, config.topology)
-            capacities = {key: spec.queue_packets for key, spec in managed_ports(config.topology).items()}
-            self.thresholds = part.thresholds(config.scenario.control, capacities)
-            self._control = part.control_loop(self.run_state, config.scenario, self.plans)
-            for state in self.run_state.switches:
-                async with self.client(self.endpoint(state.name), write=True) as client:
-                    await set_up_program(client, part.program, self.plans[0], state)
-                    for plan in self.plans[1:]:
-                        await apply_plan(client, part.program, plan)
-                    if self._control is None and state.name in self.managed_switches():
-                        await client.write([+entry for entry in part.flow_entries(config.flows)])
-        except FairlaneError as problem:
-            raise RunError(problem.message) from None
+        self.plans = part.plans(self.run_state, config.scenario, config.topology)
+        capacities = {key: spec.queue_packets for key, spec in managed_ports(config.topology).items()}
+        self.thresholds = part.thresholds(config.scenario.control, capacities)
+        self._control = part.control_loop(self.run_state, config.scenario, self.plans)
+        for state in self.run_state.switches:
+            async with self.client(self.endpoint(state.name), write=True) as client:
+                await set_up_program(client, part.program, self.plans[0], state)
+                for plan in self.plans[1:]:
+                    await apply_plan(client, part.program, plan)
+                if self._control is None and state.name in self.managed_switches():
+                    await client.write([+entry for entry in part.flow_entries(config.flows)])
 
     async def start(self, log: EventLog) -> Sequence[Coroutine[Any, Any, None]]:
         """What runs beside the simulation, until it is cancelled: a control loop's agent for each switch with managed ports."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any
 
+from fairlane_controller.errors import FairlaneError
+
 from fairlane_lab.definition.schema import MininetOverrides
 from fairlane_lab.run_result import MININET, RunError, RunResult
 from fairlane_lab.scenario import Scenario
@@ -49,7 +51,7 @@ def run_one(runner: str, scenario: Scenario) -> Outcome:
         result: RunResult = pkgutil.resolve_name(runner)(scenario)
         result.wall_s, result.cpu_s = time.perf_counter() - began_s, processor_s() - used_s
         return Outcome(scenario, result)
-    except RunError as error:
+    except FairlaneError as error:
         return Outcome(scenario, None, str(error))
     except Exception as error:  # one point's fault must not stop the others; it is reported with its traceback
         return Outcome(scenario, None, f"{type(error).__name__}: {error}", traceback.format_exc())

@@ -295,8 +295,8 @@ class Bed:
         running.zero_ns = time.monotonic_ns() + round(lead_s * 1e9)
         for program in running.programs:
             flow, pid = program.flow, self.network.hosts[program.flow.sender].pid
-            end_s = running.zero_s + min(flow.stop_s or scenario.duration_s, scenario.duration_s)
-            program.send(namespace_of(pid), running.zero_s + flow.start_s, end_s, scenario.sample_s)
+            start_s, end_s = (running.zero_s + at_s for at_s in (flow.start_s, scenario.end_s(flow)))
+            program.send(namespace_of(pid), start_s, end_s, scenario.sample_s)
         for sender in plan.senders:
             words = sender.command(scenario, running.zero_ns)
             self._start_traffic(running, sender.name, sender.flow.sender, words)

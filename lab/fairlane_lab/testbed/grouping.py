@@ -66,7 +66,7 @@ def groups_of(scenarios: Sequence[Scenario], on_error: Callable[[Scenario, RunEr
     for order, scenario in enumerate(scenarios):
         try:
             group = _group_of(scenario)
-        except (RunError, FairlaneError) as error:
+        except FairlaneError as error:
             on_error(scenario, RunError(f"{scenario.point}: {error}"))
             continue
         key = json.dumps([group.document, group.program, group.seed, group.frame_bytes], sort_keys=True)

@@ -90,11 +90,10 @@ class Sender:
             raise RunError(
                 f"flow {flow.name}: tcp.ipv6: runs in Mininet are over IPv4; allowed: --runtime sim or kernel"
             )
-        end_s = scenario.duration_s if flow.stop_s is None else min(flow.stop_s, scenario.duration_s)
         given: dict[str, Any] = {
             "to": f"{self.address}:{self.sink.port}",
             "flows": flow.connections,
-            "seconds": f"{end_s - flow.start_s:.6f}",
+            "seconds": f"{scenario.end_s(flow) - flow.start_s:.6f}",
             "start-at": zero_ns + round(flow.start_s * 1e9),
             "sample-ms": sample_ms(scenario),
             "out": self.out,

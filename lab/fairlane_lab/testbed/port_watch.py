@@ -116,6 +116,8 @@ class WatchLoop:
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=END_TIMEOUT_S)
+        if not (self._thread.is_alive() or asyncio.all_tasks(self._loop)):  # gRPC may have answers for what still waits
+            self._loop.close()
 
     @contextlib.contextmanager
     def watch(self, bed: Bed, period_s: float, flows: bool, sink_ports: Sequence[int]) -> Any:

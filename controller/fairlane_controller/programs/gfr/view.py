@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from fairlane import Column, Kind, P4TableAction, Reading, Row
+from fairlane.measure import BW, TAU
 from fairlane.switch import COUNTER_ADMITTED, COUNTER_PASSED
 from finsy import P4CounterData
 
@@ -30,10 +31,7 @@ COLUMNS = (
     Column("capacity_cells", "QMAX", "cells", "Cells that may wait at the port (QMAX).", plot="capacity", metric="fairlane_queue_capacity_cells"),
     Column("active_vcs", "N", doc="active VCs", value_type=int),
 )  # fmt: skip
-MEASURED = (
-    Column("bw_bps", "BW", "bit/s", "BW: drain rate while packets waited.", metric="fairlane_measured_bandwidth_bits_per_second", source="reports"),
-    Column("tau_s", "τ", "s", "Propagation delay of the link behind the port, by probes.", metric="fairlane_measured_tau_seconds", source="probes", wide=True),
-)  # fmt: skip
+MEASURED = (BW, TAU)
 MEASURING_NEEDS = "BW needs frames that wait at the port, τ a switch of ours at the other end"
 VC = Kind(
     "vc",

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
-from fairlane import Column, Kind, Reading, Row
+from fairlane import AqmProgram, Column, Kind, Reading, Row
+from fairlane.measure import BW, TAU
 from fairlane.switch import COUNTER_ADMITTED, COUNTER_PASSED
 from finsy import P4CounterData, P4TableEntry
 
@@ -19,13 +20,13 @@ from .policies import InForce, LoopStore, Policy
 from .settings import PolicySettings
 
 COLUMNS = (
-    Column("aqm_marked", "marked", "packets", "packets marked CE by queue management", counter="marked"),
+    AqmProgram.marks,
     Column("collisions", "collisions", "packets", "packets whose flow shared a slot", "collisions", wide=True),
 )  # fmt: skip
 MEASURED = (
-    Column("bw_bps", "BW", "bit/s", "BW: drain rate while packets waited.", metric="fairlane_measured_bandwidth_bits_per_second", source="reports"),
+    BW,
     Column("t_res_s", "T_res", "s", "T_res: from a packet's departure to the return of its ACK.", metric="fairlane_measured_t_res_seconds"),
-    Column("tau_s", "τ", "s", "Propagation delay of the link behind the port, by probes.", metric="fairlane_measured_tau_seconds", source="probes", wide=True),
+    TAU,
     Column("t_ack_s", "T_ACK", "s", "T_ACK: what of T_res is not the link.", metric="fairlane_measured_t_ack_seconds", source="ACKs and probes", wide=True),
     Column("l_d_bytes", "L_D", "bytes", "L_D: mean frame in the queue.", metric="fairlane_measured_frame_bytes", source="reports"),
     Column("n_c", "N_C", doc="N_C: flows that were active.", metric="fairlane_measured_flows", source="reports", value_type=float),

@@ -36,9 +36,8 @@ ManagedPort = tuple[float, Collection[str]]
 
 def active(scenario: Scenario, vc: Vc) -> Span:
     """From its first flow's start to its last one's end."""
-    flows, end_s = flows_of(scenario, vc), scenario.duration_s
-    ends = [end_s if flow.stop_s is None else min(flow.stop_s, end_s) for flow in flows]
-    return min((flow.start_s for flow in flows), default=0.0), max(ends, default=0.0)
+    flows = flows_of(scenario, vc)
+    return min((flow.start_s for flow in flows), default=0.0), max(map(scenario.end_s, flows), default=0.0)
 
 
 def counted(scenario: Scenario, vc: Vc) -> Span:
