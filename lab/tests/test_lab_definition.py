@@ -10,6 +10,7 @@ from fairlane_lab.definition.expansion import Selection, expand
 from fairlane_lab.definition.extend import experiment_names
 from fairlane_lab.definition.loading import Definition, load, load_text
 from fairlane_lab.definition.strict import Between, matches
+from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.problems import ExperimentError
 
 FILE = """
@@ -324,6 +325,22 @@ def test_conditions_are_values_lists_and_ranges() -> None:
     assert matches({"a": 1, "b": ["x", "y"], "c": Between(min=2)}, {"a": 1, "b": "y", "c": 2})
     assert not matches({"c": Between(max=2)}, {"c": "auto"})
     assert not matches({"d": 1}, {})
+
+
+def test_a_port_has_the_scheduler_that_the_program_needs_unless_the_file_names_another() -> None:
+    fq = (
+        ("[sweep]", f'[sweep]\nprogram = ["qthresh", "fq_codel", "{REPOSITORY}/docs/examples/droptail/"]'),
+        ("threshold = [4, 5, 6]\n", ""),
+        ('scheme = "qthresh"\n', ""),
+        ("only = { threshold = [4, 6] }", ""),
+        ('x = "threshold"\n', 'x = "program"\n'),
+    )
+    runs = expand(definition(*fq, EXACT))
+    ports = [one.topology["switches"]["s1"]["ports"]["3"] for one in runs]
+    assert {(port.get("scheduler"), port.get("queues")) for port in ports} == {(None, None), ("fq", 1024)}
+    assert [part.rpartition("_")[2] for part in runs[-1].point.split("/")] == ["fast", "droptail"]
+    named = ("[[flows]]", 'ports."s1-p3" = { scheduler = "strict" }\n[[flows]]')
+    assert "/switches/s1/ports/3/scheduler: strict; fq_codel needs fq" in problems(*fq, named)[0]
 
 
 def test_quantities_that_the_point_decides_are_computed_from_it() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +19,7 @@ from fairlane_controller.documents import DocumentError, parse_json
 from fairlane_controller.errors import short
 from fairlane_controller.gnmi.ports import LinkLayer, Scheduler
 from fairlane_controller.problems import allowed_keys
+from fairlane_controller.program.contract import Program
 from fairlane_controller.state.run_state import RouteState
 from fairlane_controller.switch.shared import QUEUES_MAX
 from fairlane_switch.link_control import WAYS, effects
@@ -215,6 +216,20 @@ def managed_ports(topology: Topology) -> dict[PortKey, PortSpec]:
     ports = {(name, number): spec for name, ports in topology.ports.items() for number, spec in ports.items()}
     marked = {key: spec for key, spec in ports.items() if spec.bottleneck}
     return marked or {key: spec for key, spec in ports.items() if spec.rate_bps}
+
+
+def with_scheduler(topology: Topology, program: Program) -> Topology:
+    """The topology with the program's scheduler at the managed ports that name none. Raises TopologyError at one that names another."""
+    ports = {name: dict(own) for name, own in topology.ports.items()}
+    for (switch, port), spec in managed_ports(topology).items():
+        if program.scheduler in ("", spec.scheduler):
+            continue
+        if "scheduler" in spec.model_fields_set:
+            place = f"/switches/{switch}/ports/{port}/scheduler"
+            raise TopologyError(f"{place}: {spec.scheduler}; {program.name} needs {program.scheduler}")
+        queues = spec.queues if "queues" in spec.model_fields_set else program.queues or spec.queues
+        ports[switch][port] = spec.model_copy(update={"scheduler": program.scheduler, "queues": queues})
+    return replace(topology, ports=ports)
 
 
 def load(path: Path) -> Topology:

@@ -185,6 +185,7 @@ def resolve_point(
         return None, problems
     body = body.model_copy(update={"control": control})
     try:
+        topology = topology.with_scheduler(part.program)
         fl_topology.check_settings(topology.checked, part.program.Settings)
     except fl_topology.TopologyError as error:
         return None, [Problem("topology", str(error))]

@@ -106,7 +106,8 @@ def make_points(experiment: Experiment, replaced: Mapping[str, Sequence[Scalar]]
         params = dict(constants)
         for _, given in items:
             params |= given
-        points.append(Point("/".join(label for label, _ in items) or "only", params))
+        names = [label.strip("/").replace("/", "_") for label, _ in items]  # a program's folder has a slash
+        points.append(Point("/".join(names) or "only", params))
     return points
 
 
