@@ -118,7 +118,12 @@ def test_parameters_set_the_keys_that_the_file_names() -> None:
     assert links["s1-p3", "s2-p1"] == {"a": "s1-p3", "b": "s2-p1", "bandwidth": 1_000_000, "delay": 8000}
     assert links["h1", "s1-p1"]["delay"] == 1500
     assert slow.topology["switches"]["s1"]["ports"]["3"]["queue_packets"] == 50
-    assert [scenario.series for scenario in expand(definition())[:2]] == [True, False]
+    of_a_plot = (
+        'kind = "lines"',
+        'kind = "series"\nname = "w"\ntitle = "W"\nmetric = "cwnd_packets"\n[[plots]]\nkind = "lines"',
+    )
+    for changes in ((), (("series_repeats = 1\n", ""), of_a_plot)):
+        assert [scenario.series for scenario in expand(definition(*changes))[:2]] == [True, False]
 
 
 def test_a_negative_offset_starts_the_others_later() -> None:

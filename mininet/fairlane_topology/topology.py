@@ -225,7 +225,7 @@ def with_scheduler(topology: Topology, program: Program) -> Topology:
         if program.scheduler in ("", spec.scheduler):
             continue
         if "scheduler" in spec.model_fields_set:
-            place = f"/switches/{switch}/ports/{port}/scheduler"
+            place = f"{topology.path}: /switches/{switch}/ports/{port}/scheduler"
             raise TopologyError(f"{place}: {spec.scheduler}; {program.name} needs {program.scheduler}")
         queues = spec.queues if "queues" in spec.model_fields_set else program.queues or spec.queues
         ports[switch][port] = spec.model_copy(update={"scheduler": program.scheduler, "queues": queues})

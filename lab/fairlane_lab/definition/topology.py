@@ -101,7 +101,7 @@ def resolve_topology(body: Body, path: Path) -> tuple[Resolved | None, list[Prob
             _change_port(document["switches"], name, changes, link, sum(flow.connections for flow in body.flows))
         return Resolved(document, checked_topology(json.dumps(document)), path), []
     except fl_topology.TopologyError as error:
-        return None, [Problem("topology", str(error))]
+        return None, [Problem("", str(error))]
 
 
 def change_problems(topology: Resolved, changes: Sequence[ChangeSpec]) -> Iterator[Problem]:

@@ -403,7 +403,7 @@ def _heat(plot: Heat, runs: Sequence[RunFolder]) -> p9.ggplot:
 
 def _series(plot: Series, runs: Sequence[RunFolder]) -> p9.ggplot:
     metrics = [plot.metric] if isinstance(plot.metric, str) else list(plot.metric)
-    title = _Panels(runs, plot, (), plot.panel).title if plot.panel else lambda point: point.name
+    title = _Panels(runs, plot, (), plot.panel).title if plot.panel else name_beside
     parts = [line for run in runs if not run.series.empty for line in _over_time(run, plot, metrics, title)]
     if not parts:
         raise NothingToDrawError("the run has no series for this plot")
@@ -442,6 +442,11 @@ def _series(plot: Series, runs: Sequence[RunFolder]) -> p9.ggplot:
         columns=1,
         own=own,
     )
+
+
+def name_beside(point: Point) -> str:
+    """The name of a point as it stands beside a panel: in lines that are no longer than a panel is high."""
+    return point.name if len(point.name) <= 22 else point.name.replace("/", "\n")
 
 
 def _over_time(
