@@ -106,8 +106,7 @@ def make_points(experiment: Experiment, replaced: Mapping[str, Sequence[Scalar]]
         params = dict(constants)
         for _, given in items:
             params |= given
-        names = [label.strip("/").replace("/", "_") for label, _ in items]  # a program's folder has a slash
-        points.append(Point("/".join(names) or "only", params))
+        points.append(Point("/".join(label for label, _ in items) or "only", params))
     return points
 
 
@@ -125,7 +124,7 @@ def _table_item(name: str, table: Mapping[str, Scalar]) -> tuple[str, dict[str, 
 
 
 def _text(value: Scalar) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else str(value).strip("/").replace("/", "_")
 
 
 def point_problems(
