@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fairlane_controller.documents import DocumentError, parse_json
-from fairlane_controller.errors import short
+from fairlane_controller.errors import nearest_name, short
 from fairlane_controller.gnmi.ports import LinkLayer, Scheduler
 from fairlane_controller.problems import allowed_keys
 from fairlane_controller.program.contract import Program
@@ -299,11 +299,11 @@ def validate(model: type[Any], document: Any, origin: str, pointer: str) -> Any:
     except ValidationError as error:
         first = error.errors()[0]
         place = pointer + "".join(f"/{part}" for part in first["loc"] if part != "[key]")
-        allowed = ""
+        said = short(first["msg"].removeprefix("Value error, "), 800)
         if first["type"] == "extra_forbidden":
-            allowed = f"; allowed keys: {', '.join(allowed_keys(model, first['loc'][:-1]))}"
-        text = f"{short(place) or '/'}: {short(first['msg'].removeprefix('Value error, '), 800)}{allowed} (got {first['input']!r:.80})"
-        raise TopologyError(f"{origin}: {text}") from None
+            keys = allowed_keys(model, first["loc"][:-1])
+            said = f"unknown key{nearest_name(str(first['loc'][-1]), keys)}; allowed keys: {', '.join(keys)}"
+        raise TopologyError(f"{origin}: {short(place) or '/'}: {said} (got {first['input']!r:.80})") from None
 
 
 def _with(link: Link, **values: Any) -> Link:
