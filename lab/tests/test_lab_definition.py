@@ -315,7 +315,10 @@ def test_a_selection_that_makes_no_sense_says_why(selection: Selection, message:
     assert message in str(caught.value)
 
 
-def test_an_unknown_experiment_is_told_with_the_nearest_name() -> None:
+def test_an_unknown_experiment_is_told_with_the_nearest_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY / "docs" / "examples")
+    with pytest.raises(ExperimentError, match=r"no experiment 'shares'\. Did you mean 'shares.toml'"):
+        load("shares")
     with pytest.raises(ExperimentError, match=r"no experiment 'qthresh-tabel1'\. Did you mean 'qthresh-table1'"):
         load("qthresh-tabel1")
 

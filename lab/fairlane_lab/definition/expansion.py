@@ -221,12 +221,8 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> I
         elif problem := _room_problem(body, topology, flow):
             wrong.append(problem)
         if flow.variant not in senders:
-            wrong.append(
-                (
-                    "variant",
-                    f"{unknown('variant', flow.variant, senders)} (in {' and '.join(runtimes)}; FAIRLANE_SENDERS names folders of yours)",
-                )
-            )
+            where = f"in {' and '.join(runtimes)}; FAIRLANE_SENDERS names folders of yours"
+            wrong.append(("variant", f"{unknown('variant', flow.variant, senders)} ({where})"))
         if flow.stop_s is not None and flow.stop_s <= flow.start_s:
             wrong.append(("stop_s", f"{flow.stop_s:g} is not after start_s {flow.start_s:g}"))
         if flow.start_s >= body.run.duration_s:
