@@ -338,6 +338,7 @@ def _lines(plot: Lines, runs: Sequence[RunFolder]) -> p9.ggplot:
     if any(plot.x in point.params for run in runs for point in run.points):
         data["x"] *= labels.name_of(plot.x).scale
     measured = data[data["source"].isna()]
+    xs = ordered(measured["x"])
     notes = [
         *(_whiskers(measured) if plot.band else ()),
         *(f"level lines: {labels.setting_label(plot.x, each)}" for each in ordered(words["x"])),
@@ -355,7 +356,7 @@ def _lines(plot: Lines, runs: Sequence[RunFolder]) -> p9.ggplot:
         p9.geom_hline(p9.aes(yintercept="y", color="label"), words, linetype="dotted"),
         *_paper(data, fill="label"),
         *([p9.scale_y_log10()] if plot.log_y else [p9.geom_blank(data=data[~near_all].assign(y=0))]),
-        *([p9.scale_x_log10()] if plot.log_x else []),
+        *([p9.scale_x_log10()] if plot.log_x else [p9.scale_x_continuous(breaks=xs)] if len(xs) == 1 else []),
         row_in=2.35,
         columns=max(1, len(shown) % 4) if len(shown) > 1 and data["panel"].nunique() > len(shown) else 2,
         own=len(shown) > 1 or _need_own_scales(measured),
