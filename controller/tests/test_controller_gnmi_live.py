@@ -97,7 +97,15 @@ def port(switch: LiveSwitch, number: int, *, queues: bool = False) -> PortInfo:
     return next(one for one in found if one.port == number)
 
 
-COUNTERS = ("received_packets", "received_bytes", "sent_packets", "sent_bytes", "dropped_packets", "send_errors")
+COUNTERS = (
+    "received_packets",
+    "received_bytes",
+    "sent_packets",
+    "sent_bytes",
+    "dropped_packets",
+    "send_errors",
+    "receive_losses",
+)
 
 
 def options(ports: list[PortInfo]) -> list[PortInfo]:

@@ -160,7 +160,7 @@ def test_what_the_traffic_manager_says_goes_into_the_picture() -> None:
     rows(PortInfo(3, rate_bps=10**6, waiting_packets=99, sent_bytes=0, drops={"port_full": 4}))
     book.begin(1.0)
     got, other, drops = rows(
-        PortInfo(3, rate_bps=10**6, waiting_packets=99, sent_bytes=100_000, drops={"port_full": 6})
+        PortInfo(3, rate_bps=10**6, waiting_packets=99, sent_bytes=100_000, drops={"port_full": 6}, receive_losses=8)
     )
     assert (got.rate_bps, got.tx_bps, got.utilisation, got.sent_bytes) == (1e6, 8e5, 0.8, 100_000)
     assert (got.dropped_packets, got.drops_per_s) == (2073 + 6, 2.0), "what the program refused, and the queue"
@@ -168,7 +168,10 @@ def test_what_the_traffic_manager_says_goes_into_the_picture() -> None:
     assert got.waiting_packets == 9, "the program's own count stays: thresholds are compared with it"
     assert (got.capacity_packets, dict(got.values)) == (40, {"mode": "auto"})
     assert (other.rate_bps, other.waiting_packets, other.capacity_packets) == (None, 2, 7)
-    assert [(d.port, d.reason, d.packets, d.per_s, d.by) for d in drops] == [(3, "port_full", 6, 2.0, "queue")]
+    assert [(d.port, d.reason, d.packets, d.per_s, d.by) for d in drops] == [
+        (3, "port_full", 6, 2.0, "queue"),
+        (3, "not_received", 8, 8.0, "link"),
+    ]
     alone = port_row("s1", 3, limit, None, None, {}, False, book.per_s)
     assert (alone.rate_bps, alone.capacity_packets, alone.dropped_packets) == (2_000_000, 50, None)
     measured = {"bw_bps": {"value": 1e6, "age_s": 0.1}, "waiting_packets": 4}

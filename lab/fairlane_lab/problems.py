@@ -118,4 +118,5 @@ def _problem(path: Location, detail: ErrorDetails, model: type[Any]) -> Problem:
         text = str(context.get("error", detail["msg"]))
     else:
         text = f"got {given}; {detail['msg'][0].lower()}{detail['msg'][1:]}"
-    return Problem(short(place(path)), short(text, 800))
+    said, listing, names = text.rpartition(LISTING)
+    return Problem(short(place(path)), f"{short(said, 800)}{listing}{names if listing else short(names, 800)}")

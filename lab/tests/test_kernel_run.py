@@ -418,6 +418,12 @@ def test_memory_is_as_the_flows_need_it(monkeypatch: pytest.MonkeyPatch) -> None
         sim.run_kernel(RUN)
 
 
+def test_a_sender_that_the_kernel_does_not_have_is_told(tmp_path: Path) -> None:
+    (tmp_path / "linux.json").write_text('{"senders": ["fl_vegas"]}')
+    with pytest.raises(RunError, match="the kernel has no fl_reno: name its folder in FAIRLANE_SENDERS"):
+        Machine(tmp_path, kernel=tmp_path / "linux").check_senders(RUN)
+
+
 def test_a_machine_without_a_folder_is_refused(tmp_path: Path) -> None:
     broken = Machine(tmp_path / "nowhere", cpu=None)
     with pytest.raises(RunError, match="the simulator refuses the configuration: machine"):

@@ -10,6 +10,7 @@ from fairlane_lab.definition.expansion import Selection, expand
 from fairlane_lab.definition.extend import experiment_names
 from fairlane_lab.definition.loading import Definition, load, load_text
 from fairlane_lab.definition.strict import Between, matches
+from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.problems import ExperimentError
 
 FILE = """
@@ -117,7 +118,12 @@ def test_parameters_set_the_keys_that_the_file_names() -> None:
     assert links["s1-p3", "s2-p1"] == {"a": "s1-p3", "b": "s2-p1", "bandwidth": 1_000_000, "delay": 8000}
     assert links["h1", "s1-p1"]["delay"] == 1500
     assert slow.topology["switches"]["s1"]["ports"]["3"]["queue_packets"] == 50
-    assert [scenario.series for scenario in expand(definition())[:2]] == [True, False]
+    of_a_plot = (
+        'kind = "lines"',
+        'kind = "series"\nname = "w"\ntitle = "W"\nmetric = "cwnd_packets"\n[[plots]]\nkind = "lines"',
+    )
+    for changes in ((), (("series_repeats = 1\n", ""), of_a_plot)):
+        assert [scenario.series for scenario in expand(definition(*changes))[:2]] == [True, False]
 
 
 def test_a_negative_offset_starts_the_others_later() -> None:
@@ -309,7 +315,10 @@ def test_a_selection_that_makes_no_sense_says_why(selection: Selection, message:
     assert message in str(caught.value)
 
 
-def test_an_unknown_experiment_is_told_with_the_nearest_name() -> None:
+def test_an_unknown_experiment_is_told_with_the_nearest_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY / "docs" / "examples")
+    with pytest.raises(ExperimentError, match=r"no experiment 'shares'\. Did you mean 'shares.toml'"):
+        load("shares")
     with pytest.raises(ExperimentError, match=r"no experiment 'qthresh-tabel1'\. Did you mean 'qthresh-table1'"):
         load("qthresh-tabel1")
 
@@ -324,6 +333,22 @@ def test_conditions_are_values_lists_and_ranges() -> None:
     assert matches({"a": 1, "b": ["x", "y"], "c": Between(min=2)}, {"a": 1, "b": "y", "c": 2})
     assert not matches({"c": Between(max=2)}, {"c": "auto"})
     assert not matches({"d": 1}, {})
+
+
+def test_a_port_has_the_scheduler_that_the_program_needs_unless_the_file_names_another() -> None:
+    fq = (
+        ("[sweep]", f'[sweep]\nprogram = ["qthresh", "fq_codel", "{REPOSITORY}/docs/examples/droptail/"]'),
+        ("threshold = [4, 5, 6]\n", ""),
+        ('scheme = "qthresh"\n', ""),
+        ("only = { threshold = [4, 6] }", ""),
+        ('x = "threshold"\n', 'x = "program"\n'),
+    )
+    runs = expand(definition(*fq, EXACT))
+    ports = [one.topology["switches"]["s1"]["ports"]["3"] for one in runs]
+    assert {(port.get("scheduler"), port.get("queues")) for port in ports} == {(None, None), ("fq", 1024)}
+    assert [part.rpartition("_")[2] for part in runs[-1].point.split("/")] == ["fast", "droptail"]
+    named = ("[[flows]]", 'ports."s1-p3" = { scheduler = "strict" }\n[[flows]]')
+    assert "/switches/s1/ports/3/scheduler: strict; fq_codel needs fq" in problems(*fq, named)[0]
 
 
 def test_quantities_that_the_point_decides_are_computed_from_it() -> None:

@@ -19,9 +19,20 @@ from fairlane_lab.definition.loading import load
 from fairlane_lab.paths import REPOSITORY, RESULTS_DATA
 from fairlane_lab.problems import RunFolderError
 from fairlane_lab.report.archive import open_archived
-from fairlane_lab.report.figures import FRAME, MAX_POINTS, PALETTE, PNG_DPI, colours, draw, make_plots, picture, thin
+from fairlane_lab.report.figures import (
+    FRAME,
+    MAX_POINTS,
+    PALETTE,
+    PNG_DPI,
+    colours,
+    draw,
+    make_plots,
+    name_beside,
+    picture,
+    thin,
+)
 from fairlane_lab.report.labels import axis_label, format_metric, name_of, number, setting_label
-from fairlane_lab.report.run_folder import RunFolder, open_run, run_of
+from fairlane_lab.report.run_folder import Point, RunFolder, open_run, run_of
 from fairlane_lab.report.tables import result_table
 from fairlane_lab.results.statistics import Spread
 from matplotlib.collections import PathCollection
@@ -291,6 +302,14 @@ def test_more_panels_than_can_be_read_are_refused(table2: list[RunFolder]) -> No
     text = " ".join(texts_of(draw(plot, table2[:1])))
     assert "80 panels of" in text
     assert "are too many: choose points with `where`" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("2M/threshold=6", "2M/threshold=6"), ("preset=geo/program=fq_codel", "preset=geo\nprogram=fq_codel")],
+)
+def test_a_long_name_beside_a_panel_has_a_line_for_each_parameter(name: str, shown: str) -> None:
+    assert name_beside(Point.model_validate({"point": name, "params": {}, "metrics": {}})) == shown
 
 
 def test_series_that_were_not_sampled_say_so(table2: list[RunFolder]) -> None:

@@ -29,7 +29,7 @@ from fairlane_topology.control import program_switches, start_loop, wait_for_loo
 from fairlane_topology.links import TOPOLOGIES
 from fairlane_topology.network import Network, NetworkOptions
 from fairlane_topology.signals import Ended, defer_signals, ended_by_signals
-from fairlane_topology.topology import TopologyError, check_settings, load
+from fairlane_topology.topology import TopologyError, check_settings, load, with_scheduler
 
 
 def options() -> argparse.Namespace:
@@ -83,6 +83,8 @@ def run(chosen: argparse.Namespace) -> None:
     loaded.pipeline().check()
     loaded.pipeline().warn_if_outdated()
     check_settings(topology, loaded.Settings)
+    if chosen.target == "embedded":
+        topology = with_scheduler(topology, loaded)
     others = bool(runtimes) or chosen.no_controller  # people's own programs and clients rule, as with p4lang/tutorials
     wanted = NetworkOptions(
         chosen.instance,

@@ -11,14 +11,15 @@ from __future__ import annotations
 import ipaddress
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from fairlane_controller.documents import DocumentError, parse_json
-from fairlane_controller.errors import short
+from fairlane_controller.errors import nearest_name, short
 from fairlane_controller.gnmi.ports import LinkLayer, Scheduler
 from fairlane_controller.problems import allowed_keys
+from fairlane_controller.program.contract import Program
 from fairlane_controller.state.run_state import RouteState
 from fairlane_controller.switch.shared import QUEUES_MAX
 from fairlane_switch.link_control import WAYS, effects
@@ -218,6 +219,20 @@ def managed_ports(topology: Topology) -> dict[PortKey, PortSpec]:
     return marked or {key: spec for key, spec in ports.items() if spec.rate_bps}
 
 
+def with_scheduler(topology: Topology, program: Program) -> Topology:
+    """The topology with the program's scheduler at the managed ports that name none. Raises TopologyError at one that names another."""
+    ports = {name: dict(own) for name, own in topology.ports.items()}
+    for (switch, port), spec in managed_ports(topology).items():
+        if program.scheduler in ("", spec.scheduler):
+            continue
+        if "scheduler" in spec.model_fields_set:
+            place = f"{topology.path}: /switches/{switch}/ports/{port}/scheduler"
+            raise TopologyError(f"{place}: {spec.scheduler}; {program.name} needs {program.scheduler}")
+        queues = spec.queues if "queues" in spec.model_fields_set else program.queues or spec.queues
+        ports[switch][port] = spec.model_copy(update={"scheduler": program.scheduler, "queues": queues})
+    return replace(topology, ports=ports)
+
+
 def load(path: Path) -> Topology:
     """Read and check a topology file.
 
@@ -285,11 +300,11 @@ def validate(model: type[Any], document: Any, origin: str, pointer: str = "") ->
     except ValidationError as error:
         first = error.errors()[0]
         place = pointer + "".join(f"/{part}" for part in first["loc"] if part != "[key]")
-        allowed = ""
+        said = short(first["msg"].removeprefix("Value error, "), 800)
         if first["type"] == "extra_forbidden":
-            allowed = f"; allowed keys: {', '.join(allowed_keys(model, first['loc'][:-1]))}"
-        text = f"{short(place) or '/'}: {short(first['msg'].removeprefix('Value error, '), 800)}{allowed} (got {first['input']!r:.80})"
-        raise TopologyError(f"{origin}: {text}") from None
+            keys = allowed_keys(model, first["loc"][:-1])
+            said = f"unknown key{nearest_name(str(first['loc'][-1]), keys)}; allowed keys: {', '.join(keys)}"
+        raise TopologyError(f"{origin}: {short(place) or '/'}: {said} (got {first['input']!r:.80})") from None
 
 
 def _with(link: Link, **values: Any) -> Link:

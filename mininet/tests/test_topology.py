@@ -166,7 +166,7 @@ def test_gfr_topologies_are_the_papers() -> None:
     ("pointer", "value", "message"),
     [
         ("/hosts/h1/ip", "10.0.1/24", "/hosts/h1/ip: '10.0.1/24' is not an address with a prefix length"),
-        ("/hosts/h1/speed", 3, "/hosts/h1/speed: .*allowed keys: commands, ip, ipv6, mac, mtu, variant"),
+        ("/hosts/h1/speed", 3, "/hosts/h1/speed: unknown key; allowed keys: commands, ip, ipv6, mac, mtu, variant"),
         ("/hosts/h1/mtu", 575, "/hosts/h1/mtu: .*greater than or equal to 576"),
         ("/links/0", {"a": "h1", "b": "s1-p1", "mtu": 9001}, "/links/0/mtu: .*less than or equal to 9000"),
         (

@@ -42,6 +42,7 @@ _FIELD_OF_LEAF = {
     "max-queue-depth-bytes": "queue_bytes",
     "in-pkts": "received_packets",
     "in-octets": "received_bytes",
+    "in-discards": "receive_losses",
     "out-pkts": "sent_packets",
     "out-octets": "sent_bytes",
     "out-discards": "dropped_packets",

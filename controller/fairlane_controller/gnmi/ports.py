@@ -120,6 +120,8 @@ class PortInfo(PortOptions):
     dropped_packets: int | None = None
     "Refused by queue, port or shared buffer, or by a port that is down."
     send_errors: int | None = None
+    receive_losses: int | None = None
+    "Frames that came to the interface and not to a program."
     drops: Mapping[str, int] = field(default_factory=dict[str, int])
     "Of `dropped_packets`, by reason; reasons without a packet are left out."
     queue_list: tuple[QueueInfo, ...] = ()

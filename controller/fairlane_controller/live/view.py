@@ -31,7 +31,9 @@ _PORT_TOTALS = (
 """Values that a program may give in place of the core's."""
 _NOT_SENT = "transmit_failed"
 """A drop after the queue."""
-_LINK = ("port_down", _NOT_SENT)
+_NOT_RECEIVED = "not_received"
+"""A loss before the program."""
+_LINK = ("port_down", _NOT_SENT, _NOT_RECEIVED)
 """Drops of the link."""
 PerSecond = Callable[[Hashable, "float | None"], "float | None"]
 Measured = Mapping[int, Mapping[str, Any]]
@@ -69,7 +71,8 @@ async def read_sample(
     rows = await complete_rows(program, reading, state) if program is not None else []
     own = {row.port: row.values for row in rows if not row.kind and row.port is not None}
     states = {port.port: port for port in state.ports} if state is not None else {}
-    ports, line_of = sorted({*states, *own}), {line.port: line for line in lines}
+    line_of = {line.port: line for line in lines}
+    ports = sorted({*states, *own, *line_of})
     drops, sent = await asyncio.gather(
         _drops(program, reading, ports if COUNTER_DROPS in counters else []),
         reading.counters(COUNTER_PASSED, ports if COUNTER_PASSED in counters else []),
@@ -84,8 +87,8 @@ async def read_sample(
             core |= {"sent_packets": cell.packet_count, "sent_bytes": cell.byte_count}
         known = states.get(port), line_of.get(port), measured.get(port)
         found.append(port_row(switch, port, *known, core | dict(own.get(port, {})), port in own, per_s))
-    for port in line_of.keys() & set(ports):
-        drops += line_drops(switch, line_of[port], per_s)
+    for line in lines:
+        drops += line_drops(switch, line, per_s)
     objects = [one for one in rows if one.kind]
     return found, [ObjectRow(switch, one.port, one.kind, one.key, one.values) for one in objects], drops
 
@@ -149,11 +152,14 @@ def _first(*values: Any) -> Any:
 
 def line_drops(switch: str, line: PortInfo, per_s: PerSecond) -> Iterator[DropRow]:
     """What the queue and the link dropped, by reason."""
-    for reason, packets in (*line.drops.items(), (_NOT_SENT, line.send_errors or 0)):
+    at_interface = ((_NOT_SENT, line.send_errors or 0), (_NOT_RECEIVED, line.receive_losses or 0))
+    for reason, packets in (*line.drops.items(), *at_interface):
         by = "link" if reason in _LINK else "queue"
         rate = per_s((by, line.port, reason), packets)
         if packets:
-            yield DropRow(switch, line.port, reason, packets, rate, by, in_queue=reason != _NOT_SENT)
+            yield DropRow(
+                switch, line.port, reason, packets, rate, by, in_queue=reason not in (_NOT_SENT, _NOT_RECEIVED)
+            )
 
 
 async def _drops(program: Program | None, reading: BatchReading, ports: list[int]) -> list[DropRow]:

@@ -217,6 +217,10 @@ class Program:
     "Events of its run time that come often: lines for debugging."
     reasons: ClassVar[Mapping[int, Reason]] = {}
     "Drop reasons of its own, beside those of packets that all programs share."
+    scheduler: ClassVar[str] = ""
+    "The scheduler that its ports must have; a topology's managed ports that name none get it. Empty: any."
+    queues: ClassVar[int] = 0
+    "How many queues they get with it; 0: the topology's default."
     units: ClassVar[Mapping[str, str]] = {}
     "Units of parameters of its actions whose names do not end in one (`max_packets`, `period_us`): packets, cells, bit/s; 1/256 of a fraction."
     meanings: ClassVar[Mapping[str, str]] = {}

@@ -55,8 +55,6 @@ class PortProgram(Program):
     "The action of the table; empty: `set_` and the program's name."
     ports_max: ClassVar[int] = 0
     "The highest port that the P4 program has state for; 0: all ports that a switch can have."
-    scheduler: ClassVar[str] = ""
-    "The scheduler that its ports must have, where a port has another one than this; empty: any."
 
     def _params(self) -> Iterator[tuple[str, Param, Any]]:
         """The settings that have a parameter, with the parameter and the setting's type."""

@@ -10,6 +10,7 @@ from fairlane_controller.switch.shared import PACKET_REASONS
 _ELSEWHERE = {
     "queue": "the queue had no room (packets, bytes, cells, or the shared buffer)",
     "link": "lost at the interface",
+    "not_received": "lost at reception (as when offloads are on), or no program was there yet",
 }
 
 
@@ -31,4 +32,4 @@ def meaning(program: Program | None, reason: str, by: str = "program") -> str:
         One short sentence.
     """
     own = {one.name: one.meaning for one in reasons_of(program).values()} | dict(program.meanings if program else {})
-    return own.get(reason) or _ELSEWHERE.get(by, "a reason of the program's own")
+    return own.get(reason) or _ELSEWHERE.get(reason) or _ELSEWHERE.get(by, "a reason of the program's own")

@@ -76,7 +76,9 @@ def _load(name: str) -> Program:
     elif name in installed_programs():
         where += f" of {installed_programs()[name].value}"
     elif name not in built_in_names():
-        raise unknown_name("program", name, program_names())
+        raise ErrorCode.UNKNOWN_NAME(
+            f"{unknown_name('program', name, program_names())}, or a folder, such as {short(name)}/"
+        )
     try:
         found = _import(name)
         members = vars(found).values() if isinstance(found, ModuleType) else [found]

@@ -185,9 +185,10 @@ def resolve_point(
         return None, problems
     body = body.model_copy(update={"control": control})
     try:
+        topology = topology.with_scheduler(part.program)
         fl_topology.check_settings(topology.checked, part.program.Settings)
     except fl_topology.TopologyError as error:
-        return None, [Problem("topology", str(error))]
+        return None, [Problem("", str(error))]
     problems = [*_name_problems(body, topology, definition.experiment.runtimes), *part.problems(body, topology)]
     return Resolution(point, body, topology, name, part, part.control(control)), problems
 
@@ -220,7 +221,8 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> I
         elif problem := _room_problem(body, topology, flow):
             wrong.append(problem)
         if flow.variant not in senders:
-            wrong.append(("variant", f"{unknown('variant', flow.variant, senders)} (in {' and '.join(runtimes)})"))
+            where = f"in {' and '.join(runtimes)}; FAIRLANE_SENDERS names folders of yours"
+            wrong.append(("variant", f"{unknown('variant', flow.variant, senders)} ({where})"))
         if flow.stop_s is not None and flow.stop_s <= flow.start_s:
             wrong.append(("stop_s", f"{flow.stop_s:g} is not after start_s {flow.start_s:g}"))
         if flow.start_s >= body.run.duration_s:
@@ -265,7 +267,8 @@ def scenario_of(definition: Definition, resolution: Resolution, repeat: int = 0,
         repeat=repeat,
         seed=fixed_hash(base_seed, repeat),
         sample_s=body.run.sample_s,
-        series=repeat < body.run.series_repeats,
+        series=repeat
+        < max(body.run.series_repeats, any(plot.kind == "series" for plot in definition.experiment.plots)),
         until_done=body.run.until_done,
         topology_file=resolution.topology.file,
         drawn=drawn.record,

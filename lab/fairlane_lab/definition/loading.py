@@ -177,7 +177,8 @@ def load(name: str, folder: Path = EXPERIMENTS) -> Definition:
 def _load_known(name: str, folder: Path) -> Definition:
     path = folder / f"{name}.toml"
     if not is_file(path):
-        raise ExperimentError("", [Problem("", unknown("experiment", name, experiment_names(folder)))])
+        here = filter(is_file, [Path(f"{name}.toml")])  # a file of one's own is named with its ending
+        raise ExperimentError("", [Problem("", unknown("experiment", name, [*experiment_names(folder), *here]))])
     return make_definition(read_source(path), path.stem)
 
 

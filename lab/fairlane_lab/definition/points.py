@@ -124,7 +124,7 @@ def _table_item(name: str, table: Mapping[str, Scalar]) -> tuple[str, dict[str, 
 
 
 def _text(value: Scalar) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else str(value).strip("/").replace("/", "_")
 
 
 def point_problems(

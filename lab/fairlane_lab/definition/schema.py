@@ -132,7 +132,7 @@ class RunSpec(Strict):
     draws: Draws = Draws()
     sample_s: Annotated[float, Field(ge=0.001, le=60)] = 0.1
     series_repeats: Annotated[int, Field(ge=0)] = 0
-    """The first so many repeats of a point keep their time series."""
+    """The first so many repeats of a point keep their time series; at least one where there is a plot of series."""
     until_done: bool = False
     """The run ends when every file (`bytes` applications) is finished, at `duration_s` at the latest."""
 

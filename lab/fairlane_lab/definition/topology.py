@@ -6,12 +6,13 @@ from __future__ import annotations
 import fnmatch
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
 from fairlane_controller.documents import is_file
+from fairlane_controller.program.contract import Program
 from fairlane_switch.link_control import effects
 from fairlane_topology import changes as fl_changes
 from fairlane_topology import topology as fl_topology
@@ -46,6 +47,17 @@ class Resolved:
         """Managed ports, as `s1-p3`."""
         ports = self.checked.ports.items()
         return tuple(f"{switch}-p{port}" for switch, own in ports for port, spec in own.items() if spec.bottleneck)
+
+    def with_scheduler(self, program: Program) -> Resolved:
+        """The same with the scheduler that a program needs; see `fl_topology.with_scheduler`. Raises TopologyError."""
+        checked = fl_topology.with_scheduler(self.checked, program)
+        if checked == self.checked:
+            return self
+        document: Document = json.loads(json.dumps(self.document))
+        for (switch, port), spec in fl_topology.managed_ports(checked).items():
+            own = document["switches"][switch].setdefault("ports", {}).setdefault(str(port), {})
+            own.update(scheduler=spec.scheduler, queues=spec.queues)
+        return replace(self, document=document, checked=checked)
 
 
 def topology_path(base: str, beside: Path) -> Path:
@@ -89,7 +101,7 @@ def resolve_topology(body: Body, path: Path) -> tuple[Resolved | None, list[Prob
             _change_port(document["switches"], name, changes, link, sum(flow.connections for flow in body.flows))
         return Resolved(document, checked_topology(json.dumps(document)), path), []
     except fl_topology.TopologyError as error:
-        return None, [Problem("topology", str(error))]
+        return None, [Problem("", str(error))]
 
 
 def change_problems(topology: Resolved, changes: Sequence[ChangeSpec]) -> Iterator[Problem]:

@@ -338,6 +338,7 @@ def _lines(plot: Lines, runs: Sequence[RunFolder]) -> p9.ggplot:
     if any(plot.x in point.params for run in runs for point in run.points):
         data["x"] *= labels.name_of(plot.x).scale
     measured = data[data["source"].isna()]
+    xs = ordered(measured["x"])
     notes = [
         *(_whiskers(measured) if plot.band else ()),
         *(f"level lines: {labels.setting_label(plot.x, each)}" for each in ordered(words["x"])),
@@ -355,7 +356,7 @@ def _lines(plot: Lines, runs: Sequence[RunFolder]) -> p9.ggplot:
         p9.geom_hline(p9.aes(yintercept="y", color="label"), words, linetype="dotted"),
         *_paper(data, fill="label"),
         *([p9.scale_y_log10()] if plot.log_y else [p9.geom_blank(data=data[~near_all].assign(y=0))]),
-        *([p9.scale_x_log10()] if plot.log_x else []),
+        *([p9.scale_x_log10()] if plot.log_x else [p9.scale_x_continuous(breaks=xs)] if len(xs) == 1 else []),
         row_in=2.35,
         columns=max(1, len(shown) % 4) if len(shown) > 1 and data["panel"].nunique() > len(shown) else 2,
         own=len(shown) > 1 or _need_own_scales(measured),
@@ -403,7 +404,7 @@ def _heat(plot: Heat, runs: Sequence[RunFolder]) -> p9.ggplot:
 
 def _series(plot: Series, runs: Sequence[RunFolder]) -> p9.ggplot:
     metrics = plot.metrics
-    title = _Panels(runs, plot, (), plot.panel).title if plot.panel else lambda point: point.name
+    title = _Panels(runs, plot, (), plot.panel).title if plot.panel else name_beside
     parts = [line for run in runs if not run.series.empty for line in _over_time(run, plot, metrics, title)]
     if not parts:
         raise NothingToDrawError("the run has no series for this plot")
@@ -442,6 +443,11 @@ def _series(plot: Series, runs: Sequence[RunFolder]) -> p9.ggplot:
         columns=1,
         own=own,
     )
+
+
+def name_beside(point: Point) -> str:
+    """The name of a point as it stands beside a panel: in lines that are no longer than a panel is high."""
+    return point.name if len(point.name) <= 22 else point.name.replace("/", "\n")
 
 
 def _over_time(

@@ -62,6 +62,7 @@ def run_kernel(scenario: Scenario) -> RunResult:
     try:
         with tempfile.TemporaryDirectory(prefix="fairlane-kernel-") as folder:
             machine = make_machine(Path(folder))
+            machine.check_senders(scenario)
             result = run(scenario, machine)
             machine.check_programs()
             return result

@@ -54,8 +54,20 @@ class Machine:
 
     def build(self) -> dict[str, str]:
         """Which kernel it is: the source package, and the SHA-256 of its file."""
-        record = json.loads((self.kernel.parent / "linux.json").read_text())
+        record = self._record()
         return {"package": record["package"], "sha256": record["sha256"]}
+
+    def _record(self) -> dict[str, Any]:
+        return json.loads((self.kernel.parent / "linux.json").read_text())
+
+    def check_senders(self, scenario: Scenario) -> None:
+        """Raises RunError for a flow whose sender is not in the kernel."""
+        used = {
+            find_variant(each.variant).congestion_control for each in scenario.flows if each.app.kind not in UDP_KINDS
+        }
+        for name in sorted(used.difference(self._record()["senders"])):
+            if name.startswith("fl_"):
+                raise RunError(f"the kernel has no {name}: name its folder in FAIRLANE_SENDERS and call `make kernel`")
 
     def add_libraries(self, programs: Iterable[str]) -> None:
         """Put what dynamic programs load into the folder, which is the machine's root. Raises RunError for a library that is missing."""

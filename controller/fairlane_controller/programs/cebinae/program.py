@@ -29,6 +29,7 @@ class Cebinae(AqmProgram):
 
     name = "cebinae"
     tables = ("cebinae_port",)
+    scheduler = "calendar"
     units = {"rounds": "rounds", "tax_share": "2^-24", "flow_share": "2^-24", "queues": "queues"}
     dropped = "beyond its flows' allowance of this round and the next"
     columns = (

@@ -19,6 +19,8 @@ class DualPi2(AqmProgram):
 
     name = "dualpi2"
     tables = ("dualpi2_port",)
+    scheduler = "drr"
+    queues = 2
     dropped = "from the Classic queue, to hold the delay at the target"
     reasons = {
         REASON_OVERLOAD: Reason("dualpi2_overload", "from the L4S queue, when marks were not enough", in_queue=True),

@@ -12,7 +12,7 @@ from pydantic import Field
 QUEUES_MAX = 1024
 """Of a port: the P4 program has state for so many."""
 QUEUES = 8
-"""Of a port that does not say."""
+"""Of a port whose number is not known: a BMv2's."""
 
 
 class FqCodel(CodelProgram):
@@ -22,9 +22,10 @@ class FqCodel(CodelProgram):
     tables = ("fq_codel_port",)
     ports_max = 63
     scheduler = "fq"
+    queues = QUEUES_MAX
 
     class Settings(CodelSettings):
-        """One port. Its scheduler is `fq`; its number of queues is the port's (`queues` of a topology, 1024 in the RFC)."""
+        """One port. Its scheduler is `fq`; its number of queues is the port's (`queues` of a topology)."""
 
         salt: Annotated[int, Param("hash_salt"), Field(ge=0, le=0xFFFF_FFFF)] = 0
         "Part of the flows' hash: another one moves flows that share a queue."

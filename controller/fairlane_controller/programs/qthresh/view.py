@@ -51,7 +51,7 @@ POLICY = Kind(
 )  # fmt: skip
 FLOW = Kind(
     "flow",
-    "flows (packets that wait, and may; frames' bits)",
+    "flows (waiting, Qthresh: packets; goodput: bits of frames)",
     (
         Column("waiting_packets", "waiting", "packets", "Packets of the flow that wait; the busiest flows only.", plot="queue"),
         Column("qthresh_packets", "Qthresh", "packets", "What the flow may have waiting; the busiest flows only.", plot="control", metric="fairlane_flow_threshold_packets"),
