@@ -309,8 +309,8 @@ CC_INLINE void bbr_update_min_rtt(struct bbr *st, struct cc_tcp *tcp) {
 		st->min_rtt_at_us = now_us;
 	}
 	if (is_old && !st->idle_restart && st->mode != BBR_PROBE_RTT) {
-		bbr_save_cwnd(st, tcp);
 		st->mode = BBR_PROBE_RTT;
+		bbr_save_cwnd(st, tcp);
 		st->probe_rtt_end_us = 0;
 	}
 	if (st->mode == BBR_PROBE_RTT) {

@@ -166,7 +166,7 @@ _NEWRENO = _literature(
     name="newreno",
     header="reno",
     paper="RFC 5681 growth, RFC 6582 recovery",
-    is_not="RFC 6582 in the window during recovery: the kernel's PRR (RFC 6937) brings it down",
+    is_not="RFC 6582 in the window during recovery: the kernel's PRR (RFC 6937) brings it down; each partial ACK restarts the timer",
 )
 _SACK = _literature(
     name="sack",
@@ -272,7 +272,7 @@ _VARIANTS = _table(
         name="westwood",
         header="westwood",
         paper="Casetti et al. 2002: bandwidth from ACKs; after a loss ssthresh = BW_est RTT_base; alpha = 0.2",
-        is_not="the paper's filter: its samples last a round trip; a timeout freezes the estimate (cc/westwood.h)",
+        is_not="the paper's filter (Tustin's): the BCR paper's, of samples that last a round trip; a timeout freezes the estimate (cc/westwood.h)",
     ),
     _ERTO,
     _BCR,
