@@ -79,19 +79,12 @@ CC_INLINE cc_u32 bbr_bw(const struct bbr *st) { return st->best[0].bw; }
 
 // ---- the largest of some rounds: Kathleen Nichols' filter, three values -------------------------------------------------
 
-CC_INLINE void bbr_max_reset(struct bbr *st, cc_u32 round, cc_u32 bw) {
-	st->best[0].round = st->best[1].round = st->best[2].round = round;
-	st->best[0].bw = st->best[1].bw = st->best[2].bw = bw;
-}
-
 CC_INLINE void bbr_max_update(struct bbr *st, cc_u32 round, cc_u32 bw) {
-	struct bbr_max sample;
+	struct bbr_max sample = {.round = round, .bw = bw};
 	cc_u32 age;
 
-	sample.round = round;
-	sample.bw = bw;
 	if (bw >= st->best[0].bw || round - st->best[2].round > BBR_BW_ROUNDS) {
-		bbr_max_reset(st, round, bw);
+		st->best[0] = st->best[1] = st->best[2] = sample;
 		return;
 	}
 	if (bw >= st->best[1].bw)

@@ -163,9 +163,8 @@ def _bca(statistic: Callable[..., Any], *data: Any) -> tuple[Any, Any]:
         warnings.simplefilter("ignore")
         first = ends("BCa")
         lo, hi = first.confidence_interval
-        if np.isnan(lo).any() or np.isnan(hi).any():
-            plain = ends("percentile", first).confidence_interval
-            lo, hi = np.where(np.isnan(lo), plain.low, lo), np.where(np.isnan(hi), plain.high, hi)
+        plain = ends("percentile", first).confidence_interval
+        lo, hi = np.where(np.isnan(lo), plain.low, lo), np.where(np.isnan(hi), plain.high, hi)
         return np.where(np.isnan(lo), -math.inf, lo), np.where(np.isnan(hi), math.inf, hi)
 
 
