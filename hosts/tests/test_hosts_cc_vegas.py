@@ -134,7 +134,7 @@ def test_a_round_trip_without_samples_decides_nothing(cc: ctypes.CDLL) -> None:
     assert tcp.snd_cwnd == 12
 
 
-@pytest.mark.parametrize(("cwnd", "after_dupacks", "after_timeout"), [(16, 12, 8), (5, 4, 2), (3, 2, 2), (2, 2, 2)])
+@pytest.mark.parametrize(("cwnd", "after_dupacks", "after_timeout"), [(16, 12, 8), (5, 4, 2), (3, 3, 2), (2, 2, 2)])
 def test_duplicate_acks_cost_a_quarter_a_timeout_half(
     cc: ctypes.CDLL, cwnd: int, after_dupacks: int, after_timeout: int
 ) -> None:
