@@ -264,8 +264,7 @@ CC_INLINE void bbr_check_full_pipe(struct bbr *st, const struct cc_tcp *tcp) {
 		st->full_bw_rounds = 0;
 		return;
 	}
-	st->full_bw_rounds++;
-	st->pipe_is_full = st->full_bw_rounds >= BBR_FULL_BW_ROUNDS;
+	st->pipe_is_full = ++st->full_bw_rounds >= BBR_FULL_BW_ROUNDS;
 }
 
 CC_INLINE void bbr_check_drain(struct bbr *st, const struct cc_tcp *tcp) {

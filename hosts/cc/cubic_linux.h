@@ -76,9 +76,7 @@ CC_INLINE int hystart_found(struct cubic_linux *st, const struct cc_tcp *tcp, cc
 }
 
 CC_INLINE void cubic_linux_pkts_acked(struct cubic_linux *st, struct cc_tcp *tcp) {
-	const struct cubic_epoch *epoch = &st->base.now;
-
-	if (tcp->rtt_us < 0 || (epoch->begin_ns && tcp->now_ns - epoch->begin_ns < CUBIC_LINUX_SETTLED_NS))
+	if (tcp->rtt_us < 0 || (st->base.now.begin_ns && tcp->now_ns - st->base.now.begin_ns < CUBIC_LINUX_SETTLED_NS))
 		return;
 	st->min_rtt_us = cc_min(st->min_rtt_us, cc_max((cc_u32)tcp->rtt_us, 1));
 	if (cc_in_slow_start(tcp) && hystart_found(st, tcp, (cc_u32)tcp->rtt_us))
