@@ -7,7 +7,8 @@
 //   a loss: ssthresh = 0.7 cwnd; W_max = cwnd, or 0.85 cwnd where it did not reach the last one again           §4.6, §4.7
 //
 // NOT RFC 9438 in: growth counts packets, not ACKs (as Linux; with delayed ACKs eq. would lag); ssthresh from cwnd, not
-// from FlightSize (as Linux, reno.h); no HyStart++ (§4.10).
+// from FlightSize (as Linux, reno.h); no HyStart++ (§4.10); after a timeout W_max stays that of the loss (§4.8: the window at which
+// avoidance begins).
 // NOT Linux's tcp_cubic: cubic_linux.h is that. Beyond its list here an undo restores the epoch (§4.9), and nothing is added where
 // the target is reached.
 #ifndef FAIRLANE_CC_CUBIC_H

@@ -11,6 +11,8 @@
 // base is never learned anew in mid-flow; the mean RTT, not the smallest.
 // NOT the paper in: no fine-grained timer that retransmits at the first duplicate ACK (the kernel owns loss recovery:
 // three duplicate ACKs, NewReno); ns-2's "base = rtt when one packet was in transit" is left out.
+// NOT ns-2 after a recovery: it makes ssthresh 2; here three quarters stay, and the first window below them counts as slow start
+// (mending it moves 2 of qthresh-table2's 84 points, in the fourth digit).
 #ifndef FAIRLANE_CC_VEGAS_H
 #define FAIRLANE_CC_VEGAS_H
 

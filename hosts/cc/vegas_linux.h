@@ -58,8 +58,6 @@ CC_INLINE void vegas_linux_cwnd_event(struct vegas_linux *st, const struct cc_tc
 CC_INLINE void vegas_linux_once_per_rtt(struct vegas_linux *st, struct cc_tcp *tcp, cc_u32 acked,
 					const struct cc_params *params) {
 	cc_u32 rtt_us = st->min_rtt_us, base_us = st->base_rtt_us;
-	if (!base_us || !rtt_us)
-		return;
 	cc_u64 diff = (cc_u64)tcp->snd_cwnd * (rtt_us - base_us) / base_us;
 	if (cc_in_slow_start(tcp)) {
 		if (diff > params->gamma) {

@@ -10,7 +10,8 @@
 // timeout freezes it: the value from before is in force until the first full round trip of data sent after it.
 // In Recovery the holes limit the sender, not the network (NewReno fills one a round trip): what is slower there is no sample.
 //
-// NOT the paper's filter in: samples last a round trip, not one ACK (one delayed ACK would dominate; as Westwood+ has it).
+// NOT the paper's filter, Tustin's with a gain that follows the gaps of ACKs: the BCR paper's is above. Samples last a round trip, not one
+// ACK (one delayed ACK would dominate; as Westwood+ has it). NOT the paper in: ssthresh above cwnd becomes cwnd.
 // NOT Linux's tcp_westwood: growth counts ACKs (reno.h); no 50 ms floor of a sample; frozen by timeouts.
 #ifndef FAIRLANE_CC_WESTWOOD_H
 #define FAIRLANE_CC_WESTWOOD_H

@@ -166,7 +166,7 @@ _NEWRENO = _literature(
     name="newreno",
     header="reno",
     paper="RFC 5681 growth, RFC 6582 recovery",
-    is_not="RFC 6582 in the window during recovery: the kernel's PRR (RFC 6937) brings it down",
+    is_not="RFC 6582 in the window during recovery: the kernel's PRR (RFC 6937) brings it down; each partial ACK restarts the timer",
 )
 _SACK = _literature(
     name="sack",
@@ -251,7 +251,7 @@ _VARIANTS = _table(
         name="vegas",
         header="vegas",
         paper="Brakmo & Peterson 1995; ns-2 Agent/TCP/Vegas; alpha, beta, gamma = 1, 3, 1",
-        is_not="the paper in loss recovery: no fine-grained retransmission at the first duplicate ACK (cc/vegas.h)",
+        is_not="the paper in loss recovery: no fine-grained retransmission at the first duplicate ACK; ns-2 after it: ssthresh stays at 3/4, not 2 (cc/vegas.h)",
         defines={**_INITIAL_WINDOW, "FL_ALPHA": 1, "FL_BETA": 3, "FL_GAMMA": 1},
     ),
     Variant(
@@ -272,7 +272,7 @@ _VARIANTS = _table(
         name="westwood",
         header="westwood",
         paper="Casetti et al. 2002: bandwidth from ACKs; after a loss ssthresh = BW_est RTT_base; alpha = 0.2",
-        is_not="the paper's filter: its samples last a round trip; a timeout freezes the estimate (cc/westwood.h)",
+        is_not="the paper's filter (Tustin's): the BCR paper's, of samples that last a round trip; a timeout freezes the estimate (cc/westwood.h)",
     ),
     _ERTO,
     _BCR,
