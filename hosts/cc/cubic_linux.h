@@ -10,9 +10,9 @@
 //
 // The target is new where the window has changed, else each 31 ms.
 //
-// NOT Linux's tcp_cubic in: HyStart's round trips begin at 16 packets only, and its train has no 1 ms for the host's own bursts (alone on
-// 10 Mbit/s and 40 ms slow start ends at 73 packets, Linux's at 55 to 60); time in milliseconds, not jiffies; for a paced sender the time that its own bursts may take is not added
-// to HyStart's limit.
+// NOT Linux's tcp_cubic in: time in milliseconds, not jiffies; HyStart's round trips begin at 16 packets only, and the time that the
+// host's own bursts may take (1 ms and more) is not added to its limit: alone on 10 Mbit/s and 40 ms slow start ends at 73 packets,
+// Linux's at 55 to 60.
 #ifndef FAIRLANE_CC_CUBIC_LINUX_H
 #define FAIRLANE_CC_CUBIC_LINUX_H
 

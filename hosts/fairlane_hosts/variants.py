@@ -320,8 +320,8 @@ _VARIANTS = _table(
         name="cubic",
         header="cubic",
         paper="RFC 9438",
-        is_not="RFC 9438 in: no HyStart++; ssthresh from cwnd, growth by packets; in recovery the kernel's PRR. SACK, RACK, "
-        "timestamps and F-RTO are on (cc/cubic.h)",
+        is_not="RFC 9438 in: no HyStart++; ssthresh from cwnd, growth by packets; W_max stays after a timeout; in recovery the "
+        "kernel's PRR. SACK, RACK, timestamps and F-RTO are on (cc/cubic.h)",
         defines=_LINUX_INITIAL_WINDOW,
     ),
     _modern(
