@@ -26,7 +26,7 @@ GENERATOR_LIMITS = 0.95
 """A forwarder that passes on so much of what the generator can send is held back by it."""
 SPIN_US = 100
 SPINNING = f"{OURS} --spin-us {SPIN_US}"
-BMV2_AIM, BRIDGE_AIM, COPY_AIM, DELAY_AIM = 12.0, 1.0, 0.85, 2.0
+BMV2_AIM, BRIDGE_AIM, COPY_AIM, DELAY_AIM = 12.0, 1.2, 0.85, 2.0
 THROUGHPUT_FLOWS = 1_000
 DELAY_LOADS = (0.1, 0.5, 0.9)
 DRAINED = 65_536
