@@ -77,7 +77,7 @@ fuzz: setup ## hostile programs, configs, requests, frames, gNMI, files (SECONDS
 	@switch/crates/fuzz/run.sh $(SECONDS) $(SEED) $(FUZZ)
 	@[ -n "$(FUZZ)" ] || $(PY) controller/tests/fuzz.py --seed $(SEED) --seconds $$(( $(SECONDS) * 5 ))
 
-fuzz-short: setup ## the same in two minutes, always with the same inputs
+fuzz-short: setup ## the same in a few minutes, always with the same inputs
 	@$(CARGO) test --quiet $(MANIFEST) --workspace --test inputs -- --ignored --nocapture
 
 conformance: ## packet tests (STF) through the embedded switch (P4C=a p4c tree, or any folder of tests and programs)
