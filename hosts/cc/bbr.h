@@ -79,19 +79,12 @@ CC_INLINE cc_u32 bbr_bw(const struct bbr *st) { return st->best[0].bw; }
 
 // ---- the largest of some rounds: Kathleen Nichols' filter, three values -------------------------------------------------
 
-CC_INLINE void bbr_max_reset(struct bbr *st, cc_u32 round, cc_u32 bw) {
-	st->best[0].round = st->best[1].round = st->best[2].round = round;
-	st->best[0].bw = st->best[1].bw = st->best[2].bw = bw;
-}
-
 CC_INLINE void bbr_max_update(struct bbr *st, cc_u32 round, cc_u32 bw) {
-	struct bbr_max sample;
+	struct bbr_max sample = {.round = round, .bw = bw};
 	cc_u32 age;
 
-	sample.round = round;
-	sample.bw = bw;
 	if (bw >= st->best[0].bw || round - st->best[2].round > BBR_BW_ROUNDS) {
-		bbr_max_reset(st, round, bw);
+		st->best[0] = st->best[1] = st->best[2] = sample;
 		return;
 	}
 	if (bw >= st->best[1].bw)
@@ -271,8 +264,7 @@ CC_INLINE void bbr_check_full_pipe(struct bbr *st, const struct cc_tcp *tcp) {
 		st->full_bw_rounds = 0;
 		return;
 	}
-	st->full_bw_rounds++;
-	st->pipe_is_full = st->full_bw_rounds >= BBR_FULL_BW_ROUNDS;
+	st->pipe_is_full = ++st->full_bw_rounds >= BBR_FULL_BW_ROUNDS;
 }
 
 CC_INLINE void bbr_check_drain(struct bbr *st, const struct cc_tcp *tcp) {
@@ -309,8 +301,8 @@ CC_INLINE void bbr_update_min_rtt(struct bbr *st, struct cc_tcp *tcp) {
 		st->min_rtt_at_us = now_us;
 	}
 	if (is_old && !st->idle_restart && st->mode != BBR_PROBE_RTT) {
-		bbr_save_cwnd(st, tcp);
 		st->mode = BBR_PROBE_RTT;
+		bbr_save_cwnd(st, tcp);
 		st->probe_rtt_end_us = 0;
 	}
 	if (st->mode == BBR_PROBE_RTT) {

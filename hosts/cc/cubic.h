@@ -5,10 +5,10 @@
 //   each packet acknowledged: cwnd += (target - cwnd) / cwnd,  target = W_cubic(t + RTT) in [cwnd, 1.5 cwnd]      §4.2 to 4.5
 //   where Reno would have more (W_cubic(t) < W_est): cwnd = W_est, which grows by alpha / cwnd a packet           §4.3
 //   a loss: ssthresh = 0.7 cwnd; W_max = cwnd, or 0.85 cwnd where it did not reach the last one again           §4.6, §4.7
+//   a timeout: the same ssthresh; the next congestion avoidance has K = 0, W_max = its first cwnd               §4.8
 //
 // NOT RFC 9438 in: growth counts packets, not ACKs (as Linux; with delayed ACKs eq. would lag); ssthresh from cwnd, not
-// from FlightSize (as Linux, reno.h); no HyStart++ (§4.10); after a timeout W_max stays that of the loss (§4.8: the window at which
-// avoidance begins).
+// from FlightSize (as Linux, reno.h); no HyStart++ (§4.10).
 // NOT Linux's tcp_cubic: cubic_linux.h is that. Beyond its list here an undo restores the epoch (§4.9), and nothing is added where
 // the target is reached.
 #ifndef FAIRLANE_CC_CUBIC_H
@@ -125,6 +125,11 @@ CC_INLINE cc_u32 cubic_ssthresh(struct cubic *st, const struct cc_tcp *tcp) {
 	return cc_max(cwnd * CUBIC_BETA / 1024, 2);
 }
 
+CC_INLINE void cubic_set_state(struct cubic *st, cc_u32 new_state) {
+	if (new_state == CC_LOSS)
+		st->now.w_max = 0; // cubic_begin_epoch takes the window of then
+}
+
 CC_INLINE cc_u32 cubic_undo_cwnd(struct cubic *st, const struct cc_tcp *tcp) {
 	st->now = st->before;
 	return reno_undo_cwnd(tcp);
@@ -144,6 +149,7 @@ CC_INLINE void cubic_cwnd_event(struct cubic *st, const struct cc_tcp *tcp, cc_u
 #define CC_INIT cubic_init
 #define CC_SSTHRESH cubic_ssthresh
 #define CC_CONG_AVOID cubic_cong_avoid
+#define CC_SET_STATE(st, tcp, state) cubic_set_state(st, state)
 #define CC_CWND_EVENT cubic_cwnd_event
 #define CC_UNDO_CWND cubic_undo_cwnd
 #endif

@@ -5,14 +5,13 @@
 // round trip above the old window too, and the window moves towards it instead of jumping; a round trip adds half of the window
 // at most, a hundredth at least, and before the first loss a twentieth; a timeout forgets the path, an undo does not restore the epoch.
 // HyStart (Ha, Rhee: "Taming the elephants: New TCP slow start", 2011) ends slow start from 16 packets on, where a round trip's
-// train of ACKs, each within 2 ms of the one before, lasts for half of the smallest RTT (paced: for all of it), or where the
+// train of ACKs, each within 2 ms of the one before, lasts for half of the smallest RTT and 1 ms (paced: for all of it), or where the
 // smallest RTT of a round trip, of more than 8, is an eighth (4 to 16 ms) above the smallest seen.
 //
 // The target is new where the window has changed, else each 31 ms.
 //
-// NOT Linux's tcp_cubic in: time in milliseconds, not jiffies; HyStart's round trips begin at 16 packets only, and the time that the
-// host's own bursts may take (1 ms and more) is not added to its limit: alone on 10 Mbit/s and 40 ms slow start ends at 73 packets,
-// Linux's at 55 to 60.
+// NOT Linux's tcp_cubic in: time in milliseconds, not jiffies; that 1 ms, for the host's own bursts, is less above 2 Gbit/s; HyStart
+// may end a slow start after an idle time too.
 #ifndef FAIRLANE_CC_CUBIC_LINUX_H
 #define FAIRLANE_CC_CUBIC_LINUX_H
 
@@ -24,6 +23,7 @@
 #define HYSTART_WINDOW_MIN 16u           // packets
 #define HYSTART_SAMPLES 8u
 #define HYSTART_GAP_US 2000u
+#define HYSTART_BURST_US 1000u
 #define HYSTART_DELAY_MIN_US 4000u
 #define HYSTART_DELAY_MAX_US 16000u
 
@@ -55,13 +55,15 @@ CC_INLINE void cubic_linux_init(struct cubic_linux *st, const struct cc_tcp *tcp
 
 // Slow start has found the line's limit.
 CC_INLINE int hystart_found(struct cubic_linux *st, const struct cc_tcp *tcp, cc_u32 rtt_us) {
-	cc_u32 now_us = (cc_u32)(tcp->now_ns / 1000), margin_us;
+	cc_u32 now_us = (cc_u32)(tcp->now_ns / 1000), train_us = st->min_rtt_us + HYSTART_BURST_US, margin_us;
 
 	if (cc_seq_after(tcp->snd_una, st->round_end))
 		hystart_begin_round(st, tcp);
+	if (tcp->snd_cwnd < HYSTART_WINDOW_MIN)
+		return 0;
 	if (now_us - st->last_ack_us <= HYSTART_GAP_US) {
 		st->last_ack_us = now_us;
-		if (now_us - st->round_at_us > st->min_rtt_us / (tcp->pacing_rate == CC_UNPACED ? 2 : 1))
+		if (now_us - st->round_at_us > train_us / (tcp->pacing_rate == CC_UNPACED ? 2 : 1))
 			return 1;
 	}
 	st->round_rtt_us = cc_min(st->round_rtt_us, rtt_us);
@@ -74,12 +76,10 @@ CC_INLINE int hystart_found(struct cubic_linux *st, const struct cc_tcp *tcp, cc
 }
 
 CC_INLINE void cubic_linux_pkts_acked(struct cubic_linux *st, struct cc_tcp *tcp) {
-	const struct cubic_epoch *epoch = &st->base.now;
-
-	if (tcp->rtt_us < 0 || (epoch->begin_ns && tcp->now_ns - epoch->begin_ns < CUBIC_LINUX_SETTLED_NS))
+	if (tcp->rtt_us < 0 || (st->base.now.begin_ns && tcp->now_ns - st->base.now.begin_ns < CUBIC_LINUX_SETTLED_NS))
 		return;
 	st->min_rtt_us = cc_min(st->min_rtt_us, cc_max((cc_u32)tcp->rtt_us, 1));
-	if (cc_in_slow_start(tcp) && tcp->snd_cwnd >= HYSTART_WINDOW_MIN && hystart_found(st, tcp, (cc_u32)tcp->rtt_us))
+	if (cc_in_slow_start(tcp) && hystart_found(st, tcp, (cc_u32)tcp->rtt_us))
 		tcp->snd_ssthresh = tcp->snd_cwnd;
 }
 

@@ -5,14 +5,14 @@
 //   diff = cwnd * (rtt - base) / rtt, rounded to the nearest packet      (packets this flow keeps in queues)
 //   slow start: every other round trip; diff > gamma ends it: cwnd -= cwnd/8, ssthresh = 2; else cwnd += 1 an ACK
 //   avoidance:  diff > beta: cwnd -= 1;  diff < alpha: cwnd += 1/cwnd an ACK;  else stay
-// A loss found by duplicate ACKs costs a quarter of the window, a timeout sends cwnd to 1.
+// A loss found by duplicate ACKs costs a quarter of the window and ends slow start for good (ssthresh = 2), a timeout sends cwnd to 1.
 //
 // NOT Linux's tcp_vegas (vegas_linux.h): divides by rtt, not by base; no fall-back to Reno at <= 2 samples;
 // base is never learned anew in mid-flow; the mean RTT, not the smallest.
 // NOT the paper in: no fine-grained timer that retransmits at the first duplicate ACK (the kernel owns loss recovery:
-// three duplicate ACKs, NewReno); ns-2's "base = rtt when one packet was in transit" is left out.
-// NOT ns-2 after a recovery: it makes ssthresh 2; here three quarters stay, and the first window below them counts as slow start
-// (mending it moves 2 of qthresh-table2's 84 points, in the fourth digit).
+// three duplicate ACKs, NewReno); ns-2's "base = rtt when one packet was in transit" is left out. After a
+// loss ns-2 makes 2 of a window of 3, and half where a packet was lost twice: without the fine-grained timer a window of 2 would wait
+// for a timeout.
 #ifndef FAIRLANE_CC_VEGAS_H
 #define FAIRLANE_CC_VEGAS_H
 
@@ -99,12 +99,15 @@ CC_INLINE void vegas_cong_avoid(struct vegas *st, struct cc_tcp *tcp, cc_u32 ack
 // A loss by duplicate ACKs: three quarters (ns-2). A timeout: vegas_cwnd_event puts half there.
 CC_INLINE cc_u32 vegas_ssthresh(const struct cc_tcp *tcp) { return cc_max(tcp->snd_cwnd - tcp->snd_cwnd / 4, 2); }
 
-// Right after ssthresh() of a timeout, cwnd not yet reduced. CC_TX_START is not looked at: base survives idle times.
+// A timeout: right after its ssthresh(), cwnd not yet reduced. The end of a recovery: cwnd is ssthresh unless it was undone.
+// CC_TX_START is not looked at: base survives idle times.
 CC_INLINE void vegas_cwnd_event(struct vegas *st, struct cc_tcp *tcp, cc_u32 event) {
 	if (event == CC_EVENT_LOSS) {
 		tcp->snd_ssthresh = cc_max(tcp->snd_cwnd / 2, 2);
 		st->increase = VEGAS_SLOW_START;
 		st->grow_this_rtt = 1;
+	} else if (event == CC_COMPLETE_CWR && tcp->snd_cwnd == tcp->snd_ssthresh) {
+		tcp->snd_ssthresh = 2;
 	}
 }
 

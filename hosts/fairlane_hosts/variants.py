@@ -251,7 +251,7 @@ _VARIANTS = _table(
         name="vegas",
         header="vegas",
         paper="Brakmo & Peterson 1995; ns-2 Agent/TCP/Vegas; alpha, beta, gamma = 1, 3, 1",
-        is_not="the paper in loss recovery: no fine-grained retransmission at the first duplicate ACK; ns-2 after it: ssthresh stays at 3/4, not 2 (cc/vegas.h)",
+        is_not="the paper in loss recovery: no fine-grained retransmission at the first duplicate ACK (cc/vegas.h)",
         defines={**_INITIAL_WINDOW, "FL_ALPHA": 1, "FL_BETA": 3, "FL_GAMMA": 1},
     ),
     Variant(
@@ -320,8 +320,8 @@ _VARIANTS = _table(
         name="cubic",
         header="cubic",
         paper="RFC 9438",
-        is_not="RFC 9438 in: no HyStart++; ssthresh from cwnd, growth by packets; W_max stays after a timeout; in recovery the "
-        "kernel's PRR. SACK, RACK, timestamps and F-RTO are on (cc/cubic.h)",
+        is_not="RFC 9438 in: no HyStart++; ssthresh from cwnd, growth by packets; in recovery the kernel's PRR. "
+        "SACK, RACK, timestamps and F-RTO are on (cc/cubic.h)",
         defines=_LINUX_INITIAL_WINDOW,
     ),
     _modern(

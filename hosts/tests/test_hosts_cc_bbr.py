@@ -119,6 +119,21 @@ def test_it_looks_for_the_rtt_anew_after_ten_seconds(path: Path) -> None:
     assert seen[-1][1] >= 2 * BDP
 
 
+def test_probe_rtt_gives_the_window_of_the_last_recovery_back_where_it_was_larger(path: Path) -> None:
+    """Linux's bbr_save_cwnd() and the draft's BBRSaveCwnd() come when the mode is PROBE_RTT already."""
+    path.run(3)
+    path.sender.ssthresh()
+    seen = list[int]()
+
+    def note() -> None:
+        seen.append(path.sender.tcp.snd_cwnd)
+        if path.now_us > 10_950_000 and 4 not in seen:
+            path.sender.tcp.snd_cwnd = min(seen[-1], 20)
+
+    path.run(9, note)
+    assert seen[-seen[::-1].index(4) :][0] >= 2 * BDP, "at once"
+
+
 def test_a_recovery_conserves_packets_and_ends_with_the_old_window(path: Path) -> None:
     path.run(3)
     sender, before = path.sender, path.sender.tcp.snd_cwnd

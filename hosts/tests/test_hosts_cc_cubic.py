@@ -89,6 +89,25 @@ def test_fast_convergence_gives_way(library: ctypes.CDLL) -> None:
     assert run(sender, k - 0.1)[-1][1] == pytest.approx(595, abs=3)
 
 
+def test_after_a_timeout_the_window_of_the_loss_is_no_goal(library: ctypes.CDLL) -> None:
+    """RFC 9438 §4.8: K is 0, W_max the window at which congestion avoidance begins."""
+    sender = cubic(library, 1000, 1000, 100)
+    lose(sender)
+    sender.set_state(LOSS)
+    assert run(sender, 6)[-1][1] == pytest.approx(700 + C * 6**3, abs=15)
+
+
+def test_a_timeout_that_was_none_restores_the_epoch(library: ctypes.CDLL) -> None:
+    sender = cubic(library, 1000, 1000, 100)
+    lose(sender)
+    run(sender, 2)
+    before = bytes(sender.state)[:24]
+    lose(sender)
+    sender.set_state(LOSS)
+    sender.undo_cwnd()
+    assert bytes(sender.state)[:24] == before
+
+
 def test_slow_start_counts_packets(library: ctypes.CDLL) -> None:
     sender = cubic(library, 10, 0x7FFFFFFF, 100)
     sender.cong_avoid(7)
@@ -183,6 +202,22 @@ def test_hystart_ends_slow_start_where_a_round_trip_is_an_eighth_longer(
         sender.tcp.now_ns += 3_000_000  # no train
         sample(sender, 40 + more_ms)
     assert (sender.tcp.snd_ssthresh == 100) is is_found
+
+
+def test_hystarts_round_trips_begin_with_flights_below_16_packets_too(linux: ctypes.CDLL) -> None:
+    """Linux looks for the round's end before it looks at the window: the second flight of 10, 20, … packets is one train."""
+    sender = cubic_linux(linux, 10, 0x7FFFFFFF, rtt_ms=40, least_ms=40)
+    tcp, flight_at = sender.tcp, START_NS
+    tcp.snd_una, tcp.snd_nxt = 1_000_001, 1_010_001  # ten packets of 1000 bytes
+    for flight in (10, 20):
+        tcp.now_ns = flight_at = flight_at + 40_000_000
+        for _ in range(flight):
+            tcp.snd_una += 1000
+            sample(sender, 40)
+            sender.cong_avoid(1)
+            tcp.snd_nxt += 2000
+            tcp.now_ns += 1_200_000
+    assert tcp.snd_ssthresh == 20 + 18  # the first ACK behind (40 + 1) / 2 ms of the second flight
 
 
 @pytest.mark.parametrize(("cwnd", "gap_us", "is_found"), [(100, 1500, True), (100, 2500, False), (15, 1500, False)])

@@ -7,6 +7,7 @@ import ctypes
 
 import pytest
 from cc_library import (
+    COMPLETE_CWR,
     EVENT_LOSS,
     INFINITE_SSTHRESH,
     NO_RTT,
@@ -133,7 +134,7 @@ def test_a_round_trip_without_samples_decides_nothing(cc: ctypes.CDLL) -> None:
     assert tcp.snd_cwnd == 12
 
 
-@pytest.mark.parametrize(("cwnd", "after_dupacks", "after_timeout"), [(16, 12, 8), (5, 4, 2), (2, 2, 2)])
+@pytest.mark.parametrize(("cwnd", "after_dupacks", "after_timeout"), [(16, 12, 8), (5, 4, 2), (3, 3, 2), (2, 2, 2)])
 def test_duplicate_acks_cost_a_quarter_a_timeout_half(
     cc: ctypes.CDLL, cwnd: int, after_dupacks: int, after_timeout: int
 ) -> None:
@@ -141,6 +142,20 @@ def test_duplicate_acks_cost_a_quarter_a_timeout_half(
     assert cc.t_vegas_ssthresh(byref(tcp)) == after_dupacks
     cc.t_vegas_cwnd_event(byref(st), byref(tcp), EVENT_LOSS)
     assert tcp.snd_ssthresh == after_timeout
+
+
+@pytest.mark.parametrize(("undone", "windows"), [(False, [11, 10, 9]), (True, [16, 14, 13])])
+def test_after_a_recovery_there_is_no_slow_start(cc: ctypes.CDLL, undone: bool, windows: list[int]) -> None:
+    """ns-2: "vegas ssthresh is used only during slow-start", 2 from the first loss on; one that was none changes nothing."""
+    st, tcp = vegas_at(cc, cwnd=16, ssthresh=INFINITE_SSTHRESH)
+    if not undone:
+        tcp.snd_cwnd = tcp.snd_ssthresh = cc.t_vegas_ssthresh(byref(tcp))
+    cc.t_vegas_cwnd_event(byref(st), byref(tcp), COMPLETE_CWR)
+    seen = list[int]()
+    for _ in windows:
+        round_trip(cc, st, tcp, queued_rtt_us(tcp.snd_cwnd, 5))
+        seen.append(tcp.snd_cwnd)
+    assert seen == windows
 
 
 def test_samples_from_before_a_recovery_are_forgotten(cc: ctypes.CDLL) -> None:
