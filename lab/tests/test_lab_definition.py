@@ -122,8 +122,10 @@ def test_parameters_set_the_keys_that_the_file_names() -> None:
         'kind = "lines"',
         'kind = "series"\nname = "w"\ntitle = "W"\nmetric = "cwnd_packets"\n[[plots]]\nkind = "lines"',
     )
-    for changes in ((), (("series_repeats = 1\n", ""), of_a_plot)):
-        assert [scenario.series for scenario in expand(definition(*changes))[:2]] == [True, False]
+    of_its_second = (of_a_plot[0], of_a_plot[1].replace('"w"', '"w"\nrepeat = 1', 1))
+    for changes, kept in (((), [0]), ((of_a_plot,), [0]), ((of_its_second,), [1])):
+        without = (("series_repeats = 1\n", ""), *changes) if changes else ()
+        assert [each.repeat for each in expand(definition(*without))[:2] if each.series] == kept
 
 
 def test_a_negative_offset_starts_the_others_later() -> None:

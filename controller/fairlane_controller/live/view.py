@@ -29,11 +29,9 @@ _PORT_TOTALS = (
     "waiting_packets", "waiting_bytes", "capacity_packets", "sent_packets", "sent_bytes", "dropped_packets"
 )  # fmt: skip
 """Values that a program may give in place of the core's."""
-_NOT_SENT = "transmit_failed"
-"""A drop after the queue."""
-_NOT_RECEIVED = "not_received"
-"""A loss before the program."""
-_LINK = ("port_down", _NOT_SENT, _NOT_RECEIVED)
+_AT_INTERFACE = {"transmit_failed": "send_errors", "not_received": "receive_losses"}
+"""A reason of a drop behind the queue or before the program, and the line's counter of it."""
+_LINK = ("port_down", *_AT_INTERFACE)
 """Drops of the link."""
 PerSecond = Callable[[Hashable, "float | None"], "float | None"]
 Measured = Mapping[int, Mapping[str, Any]]
@@ -152,14 +150,12 @@ def _first(*values: Any) -> Any:
 
 def line_drops(switch: str, line: PortInfo, per_s: PerSecond) -> Iterator[DropRow]:
     """What the queue and the link dropped, by reason."""
-    at_interface = ((_NOT_SENT, line.send_errors or 0), (_NOT_RECEIVED, line.receive_losses or 0))
-    for reason, packets in (*line.drops.items(), *at_interface):
+    at_interface = {reason: getattr(line, counter) or 0 for reason, counter in _AT_INTERFACE.items()}
+    for reason, packets in (*line.drops.items(), *at_interface.items()):
         by = "link" if reason in _LINK else "queue"
         rate = per_s((by, line.port, reason), packets)
         if packets:
-            yield DropRow(
-                switch, line.port, reason, packets, rate, by, in_queue=reason not in (_NOT_SENT, _NOT_RECEIVED)
-            )
+            yield DropRow(switch, line.port, reason, packets, rate, by, in_queue=reason not in _AT_INTERFACE)
 
 
 async def _drops(program: Program | None, reading: BatchReading, ports: list[int]) -> list[DropRow]:

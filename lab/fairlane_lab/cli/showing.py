@@ -114,8 +114,8 @@ def _print(definition: Definition, points: dict[str, list[Resolution]]) -> None:
         many = f" [dim]({count} bounds)[/dim]" if count > 1 else ""
         console.print(f"expected: {text}{where}{many}", soft_wrap=True, highlight=False)
     name = experiment.name if experiment.name in experiment_names() else definition.origin
-    first, *others = points
-    where = "" if first == "sim" else f" --runtime {first}"
+    default, *others = points
+    where = "" if default == "sim" else f" --runtime {default}"
     also = f"   (or --runtime {', '.join(others)})" if others else ""
     console.print(f"run it: fairlane lab run {name}{where}{also}", style="dim", soft_wrap=True, highlight=False)
 

@@ -24,6 +24,7 @@ from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import LinkChange
 from pydantic import ValidationError
 
+from fairlane_lab.definition.judging import drawn_repeats
 from fairlane_lab.definition.names import PARAMETERS, part_of, variants
 from fairlane_lab.definition.points import COLUMNS_ONLY, Drawn, Point, Setting, draw_params, make_points
 from fairlane_lab.definition.schema import SECTIONS, Body, Overrides, RunSpec, Selected
@@ -267,8 +268,7 @@ def scenario_of(definition: Definition, resolution: Resolution, repeat: int = 0,
         repeat=repeat,
         seed=fixed_hash(base_seed, repeat),
         sample_s=body.run.sample_s,
-        series=repeat
-        < max(body.run.series_repeats, any(plot.kind == "series" for plot in definition.experiment.plots)),
+        series=repeat < body.run.series_repeats or repeat in drawn_repeats(definition.experiment.plots),
         until_done=body.run.until_done,
         topology_file=resolution.topology.file,
         drawn=drawn.record,

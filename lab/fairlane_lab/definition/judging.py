@@ -331,6 +331,11 @@ class Series(_Plot):
         return [self.metric] if isinstance(self.metric, str) else list(self.metric)
 
 
+def drawn_repeats(plots: Sequence[_Plot]) -> set[int]:
+    """The repeats of a point whose series the plots draw."""
+    return {plot.repeat for plot in plots if isinstance(plot, Series)}
+
+
 class Cdf(_Plot):
     """Distribution of a metric of transfers, or else of runs: one line for each value of `by`."""
 

@@ -124,6 +124,7 @@ def _table_item(name: str, table: Mapping[str, Scalar]) -> tuple[str, dict[str, 
 
 
 def _text(value: Scalar) -> str:
+    # a program may be a folder
     return f"{value:g}" if isinstance(value, float) else str(value).strip("/").replace("/", "_")
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from fairlane_lab.definition.extend import Source, experiment_names
-from fairlane_lab.definition.judging import PaperNumbers, Plot, Series
+from fairlane_lab.definition.judging import PaperNumbers, Plot, drawn_repeats
 from fairlane_lab.definition.loading import Definition, load, make_definition
 from fairlane_lab.definition.strict import Runtime, Where, matches
 from fairlane_lab.paths import results_root
@@ -185,8 +185,7 @@ class RunFolder(_Part):
     @cached_property
     def series(self) -> pd.DataFrame:
         """One row a sample in the order of time, of the repeats that are drawn; without rows when no series were asked for."""
-        drawn = {0, *(plot.repeat for plot in self.definition.plots if isinstance(plot, Series))}
-        table = self._table("series", [("repeat", "in", drawn)])
+        table = self._table("series", [("repeat", "in", {0} | drawn_repeats(self.definition.plots))])
         return table.sort_values("t_s", kind="stable", ignore_index=True) if len(table) else table
 
     def select(self, where: Where) -> list[Point]:
