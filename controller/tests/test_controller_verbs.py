@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.switch.names import resolve_name
 from fairlane_controller.switch.updates import match_text
 from fairlane_controller.switch.values import format_match, format_value, parse_match, parse_value
 from fairlane_controller.verbs.catalog import CATALOG
@@ -19,6 +18,7 @@ from fairlane_controller.verbs.grammar import (
     find_object,
     parse_action,
     parse_keys,
+    resolve_name,
     split_priority,
 )
 from fairlane_controller.verbs.script import handler_of, read_lines

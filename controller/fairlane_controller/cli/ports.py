@@ -21,13 +21,13 @@ from fairlane_controller.cli.options import (
     IntervalOption,
     JsonOption,
     PortArgument,
+    PortRef,
     StateOption,
     SwitchOption,
 )
 from fairlane_controller.cli.output import print_json, print_table, say
 from fairlane_controller.cli.show import measure_command
 from fairlane_controller.cli.targets import Targets, resolve
-from fairlane_controller.cli.types import PortRef
 from fairlane_controller.config.compare import PortPlan, plan_port
 from fairlane_controller.config.model import PortConfig
 from fairlane_controller.errors import FairlaneError, bad_input

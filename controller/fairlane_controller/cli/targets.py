@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairlane_controller.cli.types import PortRef
+from fairlane_controller.cli.options import PortRef
 from fairlane_controller.errors import ErrorCode, bad_file, bad_input
 from fairlane_controller.state.ask import loop_runs
 from fairlane_controller.state.run_state import RunState, find_folder, read_run_state

@@ -13,10 +13,17 @@ import typer
 from rich.text import Text
 from rich.tree import Tree
 
-from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption, port_argument
+from fairlane_controller.cli.options import (
+    JsonOption,
+    PortRef,
+    Seconds,
+    StateOption,
+    SwitchOption,
+    port_argument,
+    time_option,
+)
 from fairlane_controller.cli.output import console
 from fairlane_controller.cli.targets import Targets, resolve
-from fairlane_controller.cli.types import PortRef, Seconds, time_option
 from fairlane_controller.errors import ErrorCode, bad_input
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.reasons import reasons_of

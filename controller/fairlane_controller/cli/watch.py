@@ -12,11 +12,10 @@ import typer
 from rich.console import Console
 
 from fairlane_controller.cli.lazy import LazyCommand, lazy_app
-from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption
+from fairlane_controller.cli.options import JsonOption, Seconds, StateOption, SwitchOption, time_option
 from fairlane_controller.cli.output import console, print_json, say
 from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import Targets, resolve
-from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.errors import bad_input
 from fairlane_controller.export import Export
 from fairlane_controller.live.events import EventTail

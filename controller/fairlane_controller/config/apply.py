@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_controller import history
-from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import CONFIG, Row, compare, read_applied
 from fairlane_controller.config.model import Place
-from fairlane_controller.config.read import Loaded, Source, parse
+from fairlane_controller.config.read import Loaded, Source, check, parse
 from fairlane_controller.config.show import port_in_force
 from fairlane_controller.errors import bad_input
 from fairlane_controller.history.sites import Sites

@@ -11,9 +11,8 @@ from typing import Any
 
 from finsy import P4Schema
 
-from fairlane_controller.config.check import check
 from fairlane_controller.config.model import FairlaneConfig, PortConfig
-from fairlane_controller.config.read import Loaded
+from fairlane_controller.config.read import Loaded, check
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file
 from fairlane_controller.gnmi.ports import PortChange, PortInfo
 from fairlane_controller.history.sites import Sites

@@ -21,13 +21,12 @@ from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input, find
 from fairlane_controller.history.undo import settle, settle_at_start
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.control import ControlServer
-from fairlane_controller.loop.roles import FolderRole
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.program.requests import REQUESTS, checked
-from fairlane_controller.state.ask import BACKUP_SOCKET_FILE, SOCKET_FILE
+from fairlane_controller.state.ask import BACKUP_SOCKET_FILE, SOCKET_FILE, loop_runs
 from fairlane_controller.state.events import EventLog, log_of
-from fairlane_controller.state.locks import change_lock
+from fairlane_controller.state.locks import FolderRole, change_lock
 from fairlane_controller.state.run_state import RunState, SwitchState
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.faults import Refusal
@@ -292,3 +291,22 @@ async def run_loop(target: LoopTarget, on_ready: Callable[[], None], *, backup: 
     """
     loop = TopologyLoop(target, backup=backup)
     await run_until_signal(loop.agents.values(), loop.run(), on_ready)
+
+
+async def run_dry(target: LoopTarget, on_ready: Callable[[], None]) -> None:
+    """Dry run of a target until SIGTERM or SIGINT; `on_ready` when each switch was read for the first time.
+
+    It measures and decides as the loop does, reports it as the same events with `dry_run`, and writes nothing. Digests and probes are
+    for a switch's primary controller alone. So a dry run is the primary with an election id below every writer's, until somebody else
+    comes, and is refused where a loop of ours runs.
+    """
+    topology = topology_of(target)
+    if target.folder is not None and loop_runs(target.folder):
+        problem = f"a loop runs in {target.folder}, and reports what it decides: `fairlane log --event decision`"
+        raise ErrorCode.LOOP_RUNNING(f"{problem}; --dry-run is for a topology without one")
+    log = EventLog(log_of(target.run), frequent=target.program.frequent_events, dry_run=True)
+    agents = [SwitchAgent(endpoint, topology, log, state=state, dry_run=True) for endpoint, state in target.switches()]
+    try:
+        await run_until_signal(agents, asyncio.gather(*(agent.run() for agent in agents)), on_ready)
+    finally:
+        log.close()
