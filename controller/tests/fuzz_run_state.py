@@ -21,7 +21,7 @@ from fairlane_controller.programs.gfr.plan import make_plan
 from fairlane_controller.programs.qthresh.policies import LoopStore
 from fairlane_controller.state.run_state import read_run_state, write_topology
 from fairlane_controller.state.store import STATE_FILE
-from fairlane_controller.switch.setup import endpoint_of
+from fairlane_controller.switch.client import endpoint_of
 from fairlane_hosts.commands import running_hosts
 from fuzz_tools import explore, readable, texts
 from hypothesis import strategies as st

@@ -41,8 +41,7 @@ from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import set_up_changes, set_up_program
 from fairlane_controller.state.files import read_text
 from fairlane_controller.state.run_state import SwitchState, find_folder, read_run_state
-from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.setup import endpoint_of, pipeline_of
+from fairlane_controller.switch.client import SwitchClient, endpoint_of, pipeline_of
 from fairlane_controller.typed import typed
 from fairlane_controller.units import counted, plain_value
 

@@ -34,7 +34,7 @@ _BY_PANEL = {
     },
     "Tune": {
         **command_groups(),
-        "undo": (".undo:undo_command", "Take the last change back, or list the changes."),
+        "undo": (".change:undo_command", "Take the last change back, or list the changes."),
     },
     "Set up and run": {
         "new": (".new:new_command", "Write a queueing scheme, a sender or an experiment of your own to begin from."),

@@ -68,8 +68,7 @@ def ports(
     targets = resolve(state, switch)
 
     async def read() -> tuple[list[PolledPort], list[FairlaneError]]:
-        snapshot, _ = await take_two(targets, interval)
-        return await poll_ports(targets, snapshot, queues=False)
+        return await poll_ports(targets, await take_two(targets, interval), queues=False)
 
     found, problems = asyncio.run(read())
     with answering(problems, len(targets.endpoints)):

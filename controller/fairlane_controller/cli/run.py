@@ -23,7 +23,7 @@ from fairlane_controller.loop.run import LoopTarget, control_of, run_dry, run_lo
 from fairlane_controller.metrics.exporter import beside
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
-from fairlane_controller.switch.setup import endpoint_of
+from fairlane_controller.switch.client import endpoint_of
 from fairlane_controller.web.server import parse_listen
 
 

@@ -36,8 +36,7 @@ from fairlane_controller.live.events import EventFilter, EventTail, line_of, rea
 from fairlane_controller.live.model import DROP_COLUMNS, ObjectRow, PortRow, Snapshot
 from fairlane_controller.live.pictures import answering, need_none, need_switches, snapshots, take_two, unread
 from fairlane_controller.live.shown import PORT, heading_of, loop_in_words, text_of, troubles
-from fairlane_controller.program.contract import Program
-from fairlane_controller.program.reasons import meaning
+from fairlane_controller.program.contract import Program, meaning
 from fairlane_controller.program.rows import GOODPUT, Column, Kind
 from fairlane_controller.state.ask import ask_backup
 from fairlane_controller.state.events import EVENTS_FILE, log_of
@@ -65,7 +64,7 @@ def _reading(targets: Targets, port: PortRef | None, interval_s: float) -> Gener
 async def _read(targets: Targets, port: PortRef | None, interval_s: float) -> Snapshot:
     """A snapshot with rates over `interval_s`; where a port is named, with its rows only."""
     number = known_port(targets, port)
-    snapshot, _ = await take_two(targets, interval_s)
+    snapshot = await take_two(targets, interval_s)
     if number is None:
         return snapshot
     rows = {

@@ -11,9 +11,8 @@ from fairlane_controller.cli.options import PortRef
 from fairlane_controller.errors import ErrorCode, bad_file, bad_input
 from fairlane_controller.state.ask import loop_runs
 from fairlane_controller.state.run_state import RunState, find_folder, read_run_state
-from fairlane_controller.switch.client import Endpoint
+from fairlane_controller.switch.client import Endpoint, endpoint_of
 from fairlane_controller.switch.security import tls_of_environment
-from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.switch.shared import CPU_PORT
 
 _ADDRESS = re.compile(

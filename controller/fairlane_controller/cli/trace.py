@@ -25,8 +25,7 @@ from fairlane_controller.cli.options import (
 from fairlane_controller.cli.output import console
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.errors import ErrorCode, bad_input
-from fairlane_controller.program.contract import Program
-from fairlane_controller.program.reasons import reasons_of
+from fairlane_controller.program.contract import Program, reasons_of
 from fairlane_controller.program.registry import find_program
 from fairlane_controller.switch import frames
 from fairlane_controller.switch.client import SwitchClient

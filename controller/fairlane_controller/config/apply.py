@@ -10,12 +10,12 @@ from typing import Any
 
 from fairlane_controller import history
 from fairlane_controller.config.compare import CONFIG, Row, compare, read_applied
-from fairlane_controller.config.model import Place
 from fairlane_controller.config.read import Loaded, Source, check, parse
 from fairlane_controller.config.show import port_in_force
 from fairlane_controller.errors import bad_input
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.history.steps import make
+from fairlane_controller.program.contract import Place
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.state.store import STATE_FILE, Store

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, create_model
 
 from fairlane_controller.gnmi.ports import LinkLayer, Scheduler
-from fairlane_controller.program.contract import Config, Program
+from fairlane_controller.program.contract import Config, Place, Program, port_state
 from fairlane_controller.program.quantities import (
     CellLimit,
     PacketLimit,
@@ -28,10 +28,6 @@ from fairlane_controller.program.registry import loaded_programs
 from fairlane_controller.program.settings import Section
 from fairlane_controller.state.run_state import PortState, RunState
 from fairlane_controller.switch.shared import QUEUES_MAX, PortNumber, SwitchName
-
-Place = tuple[str, int]
-"""(switch, port)."""
-
 
 # ---- topology --------------------------------------------------------------------------------------------------------
 
@@ -117,10 +113,8 @@ class PortConfig(Section):
 
     def state(self, run: RunState | None) -> PortState:
         """The port as the run state knows it, with the queue that this gives it."""
-        switch = next((one for one in run.switches if one.name == self.switch), None) if run is not None else None
-        known = switch.port(self.port) if switch is not None else None
         given = self.model_dump(include={"queue_packets", "queue_bytes"}, exclude_none=True)
-        return (known or PortState(port=self.port)).model_copy(update=given)
+        return port_state(run, self.place).model_copy(update=given)
 
 
 # ---- all of it -------------------------------------------------------------------------------------------------------

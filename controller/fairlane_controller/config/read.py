@@ -11,10 +11,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fairlane_controller.config.model import FairlaneConfig, Place, config_model
+from fairlane_controller.config.model import FairlaneConfig, config_model
 from fairlane_controller.documents import DocumentError, is_array, is_table, parse_toml
 from fairlane_controller.errors import FairlaneError, bad_file
 from fairlane_controller.problems import allowed_keys, bad_config, describe_one, problem_path
+from fairlane_controller.program.contract import Place
 from fairlane_controller.program.registry import folder_of, is_folder, load_program, loaded_programs
 from fairlane_controller.state import files
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM, RunState, find_folder, read_run_state, state_root

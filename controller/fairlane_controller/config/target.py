@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from fairlane_controller.config.model import SwitchConfig
 from fairlane_controller.config.read import Loaded, folder_for
+from fairlane_controller.documents import is_table
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file
 from fairlane_controller.state.run_state import (
     DEFAULT_PROGRAM,
     RunState,
     SwitchState,
-    TlsFiles,
     read_run_state,
     state_root,
     write_topology,
@@ -88,15 +89,9 @@ def _folder(loaded: Loaded) -> Path:
 def _described(switch: SwitchConfig, base: Path) -> SwitchState:
     """A switch as the file alone describes it."""
 
-    def path(given: Path | None) -> Path | None:
-        return None if given is None else base / given.expanduser()
+    def located(value: Any) -> Any:
+        if is_table(value):
+            return {key: located(one) for key, one in value.items()}
+        return base / value.expanduser() if isinstance(value, Path) else value
 
-    tls = switch.tls and TlsFiles(ca=base / switch.tls.ca.expanduser(), cert=path(switch.tls.cert), key=path(switch.tls.key))  # fmt: skip
-    return SwitchState(
-        name=switch.name,
-        device_id=switch.device_id,
-        grpc=switch.grpc,
-        tls=tls,
-        json=path(switch.json_file),
-        p4info=path(switch.p4info),
-    )
+    return SwitchState.model_validate(located(switch.model_dump(by_alias=True)))

@@ -34,7 +34,7 @@ async def snapshots(
                 await asyncio.wait_for(ended.wait(), max(0.0, due_s - loop.time()))
 
 
-async def take_two(targets: LiveTargets, interval_s: float) -> tuple[Snapshot, Snapshot | None]:
+async def take_two(targets: LiveTargets, interval_s: float) -> Snapshot:
     """Read switches.
 
     Args:
@@ -42,14 +42,14 @@ async def take_two(targets: LiveTargets, interval_s: float) -> tuple[Snapshot, S
         interval_s: Seconds that rates are over; 0: one snapshot, without rates.
 
     Returns:
-        The snapshot now, and the one before it.
+        The snapshot now.
     """
-    before: Snapshot | None = None
+    is_last = interval_s <= 0
     async with contextlib.aclosing(snapshots(targets, interval_s)) as taken:
         async for snapshot in taken:
-            if before is not None or interval_s <= 0:
-                return snapshot, before
-            before = snapshot
+            if is_last:
+                return snapshot
+            is_last = True
     raise AssertionError("snapshots do not end by themselves")
 
 

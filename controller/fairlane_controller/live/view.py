@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.model import DropRow, ObjectRow, PortRow, SwitchRow
-from fairlane_controller.program.contract import Program
+from fairlane_controller.program.contract import Program, reasons_of
 from fairlane_controller.program.rates import RateBook
-from fairlane_controller.program.reasons import reasons_of
 from fairlane_controller.program.registry import find_program
 from fairlane_controller.program.setup import complete_rows
 from fairlane_controller.state.run_state import PortState, RunState

@@ -15,7 +15,6 @@ from typing import Any
 from finsy import GRPCStatusCode
 
 from fairlane_controller.config.model import LoopConfig, loop_model
-from fairlane_controller.config.reload import OPS as CONFIG_OPS
 from fairlane_controller.config.reload import ConfigService
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input, find_by_name, unknown_name
 from fairlane_controller.history.undo import settle, settle_at_start
@@ -28,9 +27,8 @@ from fairlane_controller.state.ask import BACKUP_SOCKET_FILE, SOCKET_FILE, loop_
 from fairlane_controller.state.events import EventLog, log_of
 from fairlane_controller.state.locks import FolderRole, change_lock
 from fairlane_controller.state.run_state import RunState, SwitchState
-from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.client import Endpoint, SwitchClient, endpoint_of
 from fairlane_controller.switch.faults import Refusal
-from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.switch.updates import update_row, updates_of
 from fairlane_controller.units import counted
 
@@ -213,8 +211,10 @@ class TopologyLoop:
                 self._topology.refresh(self._controls)
                 await asyncio.gather(*(agent.reread() for agent in self.agents.values() if agent.client))
                 return None
-            case op if op in CONFIG_OPS:
-                return await self._config.handle(request)
+            case "loop_options":
+                return self._config.options
+            case "loop_put":
+                return self._config.put(request["loop"])
             case op if op in self._topology.requests:
                 return await self._topology.handle(self.agents, checked(request, self._topology.requests))
             case other:

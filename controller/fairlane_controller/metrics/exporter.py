@@ -17,8 +17,7 @@ from prometheus_client.registry import Collector
 
 from fairlane_controller.live.model import PORT_COLUMNS, PortRow, Snapshot
 from fairlane_controller.live.source import LiveSource, LiveTargets
-from fairlane_controller.program.contract import Program
-from fairlane_controller.program.reasons import reasons_of
+from fairlane_controller.program.contract import Program, reasons_of
 from fairlane_controller.program.rows import GOODPUT, Column
 from fairlane_controller.web.server import Listen, make_app, served
 

@@ -24,7 +24,9 @@ from finsy import (
     P4DigestEntry,
     P4MeterConfig,
     P4Schema,
+    P4TableAction,
     P4TableEntry,
+    P4TableMatch,
     SwitchEvent,
     SwitchOptions,
 )
@@ -32,11 +34,12 @@ from google.protobuf.empty_pb2 import Empty
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, bad_input, unknown_name
 from fairlane_controller.logs import warn
+from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.bounded import BoundedSwitch
 from fairlane_controller.switch.faults import Refusal, no_pipeline, refusals, refused, translate
-from fairlane_controller.switch.security import OBSERVER_ROLE, Endpoint
-
-__all__ = ["Endpoint", "PipelineFiles", "SwitchClient"]
+from fairlane_controller.switch.security import OBSERVER_ROLE, tls_of_environment
+from fairlane_controller.switch.security import Endpoint as Endpoint
+from fairlane_controller.switch.shared import ACTION_FORWARD, TABLE_ROUTE
 
 CONNECT_TIMEOUT_S = 2.0
 "Until somebody listens."
@@ -419,3 +422,29 @@ class SwitchClient:
 
 def _set(flag: asyncio.Event, *_: Any) -> None:
     flag.set()
+
+
+# ---- what a run state says of a switch: where it is, its program, its routes ---------------------------------------------
+
+
+def endpoint_of(state: SwitchState) -> Endpoint:
+    """Where the switch of a run state is."""
+    return Endpoint(state.name, state.grpc, state.device_id, tls_of_environment() or state.tls)
+
+
+def pipeline_of(state: SwitchState) -> PipelineFiles:
+    """The compiled program of a run state; BAD_FILE when it names none."""
+    if state.json_file is None or state.p4info is None:
+        raise bad_file(f"the run state names no compiled program for switch {state.name} (json, p4info)")
+    return PipelineFiles(state.json_file, state.p4info)
+
+
+def route_entries(client: SwitchClient, state: SwitchState) -> list[P4TableEntry]:
+    """The routes' entries."""
+    entries: list[P4TableEntry] = []
+    for route in state.routes:
+        table = TABLE_ROUTE[route.network.version]
+        (field,) = client.switch.p4info.tables[client.check_table(table)].match_fields
+        action = P4TableAction(ACTION_FORWARD, dst_mac=route.mac, port=route.port)
+        entries.append(P4TableEntry(table, match=P4TableMatch({field.alias: str(route.network)}), action=action))
+    return entries
