@@ -13,8 +13,7 @@ from typing import Any
 from fairlane_controller.config.apply import last_applied
 from fairlane_controller.config.compare import read_applied
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.history import read_history
-from fairlane_controller.history.undo import next_undo
+from fairlane_controller.history.undo import next_undo, read_history
 from fairlane_controller.live.events import EventFilter, EventTail, place_of, read_events, sentence_of
 from fairlane_controller.programs.gfr.config import gfr_store
 from fairlane_controller.programs.gfr.plan import make_plan

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlane_controller import history
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.history import undo as history
 from fairlane_controller.history.steps import make
 from fairlane_controller.history.undo import read_history
 from fairlane_controller.state import locks

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlane_controller import history
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.ports import PortChange, PortInfo
 from fairlane_controller.history import sites
+from fairlane_controller.history import undo as history
 from fairlane_controller.history.steps import PortStep, make, port_step
 from fairlane_controller.history.undo import read_history
 from fairlane_controller.state import store

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlane_controller import history
+from fairlane_controller.history import undo as history
 from fairlane_controller.history.undo import settle_at_start
 from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.state.store import Store

@@ -18,10 +18,9 @@ from fairlane_controller.config.compare import CONFIG, SwitchDiff, values_text
 from fairlane_controller.documents import is_table
 from fairlane_controller.errors import FairlaneError, bad_input, short
 from fairlane_controller.gnmi.ports import PortChange
-from fairlane_controller.history import Record, read_history, undo_last
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.history.steps import make
-from fairlane_controller.history.undo import changing, next_undo
+from fairlane_controller.history.undo import Record, changing, next_undo, read_history, undo_last
 from fairlane_controller.program.registry import find_program
 from fairlane_controller.state.run_state import RunState, find_folder, read_run_state
 from fairlane_controller.state.store import Store

@@ -17,7 +17,6 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from fairlane_controller import history
 from fairlane_controller.cli.change import DryResult, print_dry
 from fairlane_controller.cli.conventions import App
 from fairlane_controller.cli.options import (
@@ -26,17 +25,16 @@ from fairlane_controller.cli.options import (
     PortArgument,
     Seconds,
     StateOption,
-    SwitchOption,
     time_option,
 )
 from fairlane_controller.cli.output import print_json, say
-from fairlane_controller.cli.targets import resolve
+from fairlane_controller.cli.targets import Targets, on_switches
 from fairlane_controller.config.apply import Applied, apply, apply_to_port, changed_port, last_applied
 from fairlane_controller.config.compare import DIFFERENT, EXTRA, MISSING, Row, compare_on
-from fairlane_controller.config.read import Loaded, check, read_file
+from fairlane_controller.config.read import Loaded, check, ensure_run_folder, find_run, read_file, running
 from fairlane_controller.config.show import read_current_config, to_toml
-from fairlane_controller.config.target import ensure_run_folder, find_run, running
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, bad_input
+from fairlane_controller.history.undo import changing
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import set_up_changes, set_up_program
 from fairlane_controller.state.files import read_text
@@ -67,21 +65,21 @@ class _Done(NamedTuple):
 
 
 @config_app.command("init")
+@on_switches
 def init_command(
     scheme: Annotated[
         str | None, typer.Option("--scheme", help="Scheme of all managed ports, where the program has schemes; default: as it is.")
     ] = None,
     timeout: Annotated[Seconds, time_option("--timeout", help="How long to wait for a switch.", at_least=0.1, at_most=600)] = TIMEOUT,
     dry_run: DryRunOption = False,
-    state: StateOption = None,
-    switch: SwitchOption = None,
+    *,
+    targets: Targets,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
     """Load the program and write routes, port limits and schemes (and what else the program has); what is right already is not touched.
 
     Examples: `fairlane config init --scheme drop_tail`, `fairlane config init -s s1 --dry-run`
     """
-    targets = resolve(state, switch)
     run = targets.need_run()
     if targets.loop_folder is not None:
         raise ErrorCode.LOOP_RUNNING(
@@ -109,7 +107,7 @@ def init_command(
             return ex
 
     async def work() -> tuple[list[_Done], list[FairlaneError]]:
-        async with history.changing(None if dry_run else run.folder, typed()) as made:
+        async with changing(None if dry_run else run.folder, typed()) as made:
             found = await asyncio.gather(*map(set_up, states))
             done = [one for one in found if isinstance(one, _Done)]
             loaded = [one.plan.switch for one in done if one.plan.loads]
@@ -140,13 +138,14 @@ def init_command(
 
 
 @config_app.command("set")
+@on_switches
 def set_command(
     port: PortArgument,
     settings: Annotated[
         list[str], typer.Argument(help="KEY=VALUE of the program, as in the file: target=10ms.", metavar="KEY=VALUE")
     ],
-    state: StateOption = None,
-    switch: SwitchOption = None,
+    *,
+    targets: Targets,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -154,7 +153,6 @@ def set_command(
 
     Examples: `fairlane config set s1:3 target=10ms`, `fairlane config set s1:3 ecn=false --dry-run`
     """
-    targets = resolve(state, switch, port)
     run, name = targets.need_run(), targets.one(port).name
     if wrong := [text for text in settings if "=" not in text]:
         raise bad_input(f"{wrong[0]!r}: must be KEY=VALUE, e.g. target=10ms")

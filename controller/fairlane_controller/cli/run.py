@@ -15,8 +15,7 @@ import typer
 from fairlane_controller.cli.options import StateOption, SwitchOption
 from fairlane_controller.cli.output import say
 from fairlane_controller.cli.targets import resolve
-from fairlane_controller.config.read import check, read_file
-from fairlane_controller.config.target import addressed
+from fairlane_controller.config.read import addressed, check, read_file
 from fairlane_controller.errors import bad_input
 from fairlane_controller.logs import printed
 from fairlane_controller.loop.run import LoopTarget, control_of, run_dry, run_loop

@@ -30,7 +30,7 @@ from fairlane_controller.cli.options import (
 )
 from fairlane_controller.cli.output import console, print_json, print_table, say
 from fairlane_controller.cli.signals import make_end_event
-from fairlane_controller.cli.targets import Targets, known_port, resolve
+from fairlane_controller.cli.targets import Targets, known_port, on_switches, resolve
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, out_of_range
 from fairlane_controller.live.events import EventFilter, EventTail, line_of, read_events
 from fairlane_controller.live.model import DROP_COLUMNS, ObjectRow, PortRow, Snapshot
@@ -73,11 +73,12 @@ async def _read(targets: Targets, port: PortRef | None, interval_s: float) -> Sn
     return replace(snapshot, **rows)
 
 
+@on_switches
 def flows_command(
     port: OnlyPortArgument = None,
     interval: IntervalOption = RATES_OVER,
-    state: StateOption = None,
-    switch: SwitchOption = None,
+    *,
+    targets: Targets,
     as_json: JsonOption = False,
 ) -> None:
     """Show the objects that the program has at its ports, such as flows: what waits of each, how much may, what it gets, what is refused.
@@ -87,7 +88,7 @@ def flows_command(
 
     Examples: `fairlane flows`, `fairlane flows --interval 0`, `fairlane flows s1:3 --json`
     """
-    with _reading(resolve(state, switch, port), port, interval) as snapshot:
+    with _reading(targets, port, interval) as snapshot:
         found = {kind: snapshot.objects_of_kind(kind.name) for kind in snapshot.kinds if not kind.brief}
         if not found:
             programs = ", ".join(snapshot.programs) or "that runs"
@@ -108,11 +109,12 @@ def _print_objects(snapshot: Snapshot, kind: Kind, rows: Iterable[ObjectRow], *,
     _print(kind.title, ("switch", "port", kind.name), kind.columns, lines, wide, empty=empty)
 
 
+@on_switches
 def drops_command(
     port: OnlyPortArgument = None,
     interval: IntervalOption = RATES_OVER,
-    state: StateOption = None,
-    switch: SwitchOption = None,
+    *,
+    targets: Targets,
     as_json: JsonOption = False,
 ) -> None:
     """Show the packets that were dropped, by reason: how many since the counters began, and how many a second now.
@@ -122,7 +124,7 @@ def drops_command(
 
     Examples: `fairlane drops`, `fairlane drops --interval 5s`, `fairlane drops s1:3 --json`
     """
-    with _reading(resolve(state, switch, port), port, interval) as snapshot:
+    with _reading(targets, port, interval) as snapshot:
         if as_json:
             print_json(drop_lines(snapshot))
         else:
@@ -154,13 +156,14 @@ def _print_drops(snapshot: Snapshot) -> None:
 INTERVAL = Seconds(2)
 
 
+@on_switches
 def status_command(
     watch: Annotated[bool, typer.Option("--watch", help="Repeat it until Ctrl-C.")] = False,
     interval: Annotated[
         Seconds, time_option("--interval", "-i", help="With --watch: the period.", at_least=0.1, at_most=600)
     ] = INTERVAL,
-    state: StateOption = None,
-    switch: SwitchOption = None,
+    *,
+    targets: Targets,
     as_json: JsonOption = False,
 ) -> None:
     """Show the loop and its backup, the switches, each managed port with its settings, measurements and drops, and the last event.
@@ -171,7 +174,7 @@ def status_command(
 
     Examples: `fairlane status`, `fairlane status -s s1 --json`, `fairlane status --watch`
     """
-    snapshot = asyncio.run(_status(resolve(state, switch), interval if watch else None, as_json))
+    snapshot = asyncio.run(_status(targets, interval if watch else None, as_json))
     if not all(row.reachable for row in snapshot.switches):
         raise typer.Exit(ErrorCode.SWITCH_UNREACHABLE.exit_code)
     if snapshot.loop_error is not None:
@@ -259,12 +262,13 @@ def _print_ports(snapshot: Snapshot, program: Program, *, wide: bool = False) ->
     _print(program.ports_title, ("switch", "port", *([kind.short] if kind else [])), columns, lines, wide)
 
 
-def measure_command(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
+@on_switches
+def measure_command(*, targets: Targets, as_json: JsonOption = False) -> None:
     """Show what the running loop measures of each managed port: bandwidth, delay, …
 
     Examples: `fairlane ports measure`, `fairlane ports measure --json`
     """
-    with _reading(resolve(state, switch), None, 0.0) as snapshot:
+    with _reading(targets, None, 0.0) as snapshot:
         if snapshot.loop_error is not None:
             raise FairlaneError.from_json(dict(snapshot.loop_error))
         if snapshot.loop is None:
@@ -280,7 +284,7 @@ def _print_measured(snapshot: Snapshot) -> None:
     """One line a value: with how much it may be wrong, how many observations it is of, and how old the last one is."""
     columns = ("switch", "port", "what", "value", "± 95 %", "observations", "age", "by")
     found = [(port, snapshot.program_of(port.switch)) for port in snapshot.ports]
-    lines = [line for port, program in found if program is not None for line in _lines(port, program)]
+    lines = [line for port, program in found for line in _lines(port, program)]
     print_table("measured", columns, lines, empty="nothing yet")
     needs = {program.measuring_needs: None for program in snapshot.programs.values() if program.measuring_needs}
     if any(line[3] == "-" for line in lines):
@@ -306,11 +310,12 @@ def _lines(port: PortRow, program: Program) -> Iterator[tuple[object, ...]]:
 LAST_EVENTS = 5
 
 
+@on_switches
 def describe_command(
     port: PortArgument,
     interval: IntervalOption = RATES_OVER,
-    state: StateOption = None,
-    switch: SwitchOption = None,
+    *,
+    targets: Targets,
     as_json: JsonOption = False,
 ) -> None:
     """Show all that is known of one port: the port and its queues, settings, measurements, objects of the program, drops, last events.
@@ -324,7 +329,6 @@ def describe_command(
         print_queues,
     )  # with all that changes a port
 
-    targets = resolve(state, switch, port)
     name, number = targets.one(port).name, known_port(targets, port)
 
     async def read() -> tuple[Snapshot, list[PolledPort]]:

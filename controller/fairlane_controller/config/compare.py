@@ -22,9 +22,8 @@ from fairlane_controller.program.registry import check_program, load_program
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.state.store import STATE_FILE, Store
-from fairlane_controller.switch.changeset import ChangeSet
+from fairlane_controller.switch.changeset import ChangeSet, difference, entries_by_key, read_entries
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import difference, entries_by_key, read_entries
 from fairlane_controller.switch.entities import EntityChange, Entries, same_entity
 from fairlane_controller.switch.shared import UNLIMITED
 from fairlane_controller.switch.updates import Plain, action_text, changed_arguments, match_text, plain_change

@@ -18,8 +18,7 @@ from pydantic import ValidationError
 from fairlane_controller.config.apply import apply, last_applied
 from fairlane_controller.config.compare import CONFIG, read_applied
 from fairlane_controller.config.model import LoopConfig
-from fairlane_controller.config.read import read_file
-from fairlane_controller.config.target import addressed
+from fairlane_controller.config.read import addressed, read_file
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input
 from fairlane_controller.state.ask import Asker, own_loop
 from fairlane_controller.state.events import EventLog

@@ -63,7 +63,7 @@ def unread(snapshot: Snapshot, program: str | None = None) -> list[FairlaneError
             found.append(no_pipeline(f"switch {row.switch} at {row.grpc}"))
         elif program not in (None, row.program):
             other = snapshot.program_of(row.switch)
-            found.append(wrong_program(program, () if other is None else (*other.tables, *other.dynamic_tables)))
+            found.append(wrong_program(program, (*other.tables, *other.dynamic_tables)))
     return found
 
 

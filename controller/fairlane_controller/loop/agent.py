@@ -14,7 +14,7 @@ from finsy import P4ClientError, P4TableEntry
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.state.run_state import SwitchState
-from fairlane_controller.switch.changeset import Writing
+from fairlane_controller.switch.changeset import Writing, missing, read_entries
 from fairlane_controller.switch.client import (
     LISTENER_ID,
     Endpoint,
@@ -23,7 +23,6 @@ from fairlane_controller.switch.client import (
     pipeline_of,
     route_entries,
 )
-from fairlane_controller.switch.difference import missing, read_entries
 from fairlane_controller.switch.entities import EntityChange, entity_key
 from fairlane_controller.switch.faults import Refusal, translate
 from fairlane_controller.switch.updates import match_of

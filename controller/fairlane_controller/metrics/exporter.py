@@ -136,9 +136,8 @@ def _drops(snapshot: Snapshot) -> Iterator[Sample]:
 
 def _port(snapshot: Snapshot, port: PortRow) -> Iterator[Sample]:
     program = snapshot.program_of(port.switch)
-    columns = (*PORT_COLUMNS, *(program.columns if program is not None else ()))
-    yield from _columns("port", columns, port.place, {**vars(port), **port.values})
-    for column in program.measured if program is not None else ():
+    yield from _columns("port", (*PORT_COLUMNS, *program.columns), port.place, {**vars(port), **port.values})
+    for column in program.measured:
         if (got := port.estimate(column.name)) and column.metric:
             yield column.metric, port.place, got["value"]
             yield "fairlane_measurement_age_seconds", (*port.place, column.quantity), got.get("age_s")

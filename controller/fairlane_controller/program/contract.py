@@ -479,6 +479,8 @@ class Program:
         ]
 
 
+# ---- what drop reasons mean (docs/p4.md, docs/switch.md) --------------------------------------------------------------
+
 _ELSEWHERE = {
     "queue": "the queue had no room (packets, bytes, cells, or the shared buffer)",
     "link": "lost at the interface",
@@ -486,10 +488,14 @@ _ELSEWHERE = {
 }
 
 
+NO_PROGRAM = Program()
+"""What a switch runs that has none of a known contract: it shows nothing."""
+
+
 def reasons_of(program: Program | None) -> dict[int, Reason]:
     """Every drop reason of a program by its number, those that all share first."""
     shared = {number: Reason(name, meaning) for number, (name, meaning) in PACKET_REASONS.items()}
-    return {**shared, **(program.reasons if program is not None else {})}
+    return {**shared, **(program or NO_PROGRAM).reasons}
 
 
 def meaning(program: Program | None, reason: str, by: str = "program") -> str:
@@ -503,5 +509,5 @@ def meaning(program: Program | None, reason: str, by: str = "program") -> str:
     Returns:
         One short sentence.
     """
-    own = {one.name: one.meaning for one in reasons_of(program).values()} | dict(program.meanings if program else {})
+    own = {one.name: one.meaning for one in reasons_of(program).values()} | dict((program or NO_PROGRAM).meanings)
     return own.get(reason) or _ELSEWHERE.get(reason) or _ELSEWHERE.get(by, "a reason of the program's own")
