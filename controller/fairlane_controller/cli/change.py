@@ -21,6 +21,7 @@ from fairlane_controller.gnmi.ports import PortChange
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.history.steps import make
 from fairlane_controller.history.undo import Record, changing, next_undo, read_history, undo_last
+from fairlane_controller.program.contract import NO_PROGRAM
 from fairlane_controller.program.registry import find_program
 from fairlane_controller.state.run_state import RunState, find_folder, read_run_state
 from fairlane_controller.state.store import Store
@@ -87,7 +88,7 @@ def _schema(run: RunState, switch: str) -> P4Schema | None:
 
 def _units(schema: P4Schema | None) -> Mapping[str, str]:
     program = find_program(table.alias for table in schema.tables) if schema is not None else None
-    return program.units if program is not None else {}
+    return (program or NO_PROGRAM).units
 
 
 def print_dry(results: Sequence[DryResult | SwitchDiff], as_json: bool, **more: Any) -> None:

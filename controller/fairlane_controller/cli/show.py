@@ -178,7 +178,7 @@ def status_command(
     if not all(row.reachable for row in snapshot.switches):
         raise typer.Exit(ErrorCode.SWITCH_UNREACHABLE.exit_code)
     if snapshot.loop_error is not None:
-        raise typer.Exit(FairlaneError.from_json(dict(snapshot.loop_error)).exit_code)
+        raise typer.Exit(FairlaneError.from_json(snapshot.loop_error).exit_code)
     if snapshot.dead:
         raise typer.Exit(ErrorCode.INTERNAL.exit_code)
 
@@ -216,18 +216,8 @@ def _print_status(snapshot: Snapshot, backup: dict[str, Any] | None, event: dict
     name = f"topology {snapshot.topology}{title}" if snapshot.topology else "switches by address"
     flows = [row.details["flows"] for row in snapshot.loop or () if row.details.get("flows") is not None]
     loop = loop_in_words(snapshot)[1] + (f", {counted(sum(flows), 'flow')}" if flows else "")
-    say(
-        "; ".join(
-            [
-                ", ".join(
-                    filter(
-                        None, (name, snapshot.target, *(f"{one} on{switches}" for one, switches in programs.items()))
-                    )
-                ),
-                loop,
-            ]
-        )
-    )
+    about = (name, snapshot.target, *(f"{one} on{switches}" for one, switches in programs.items()))
+    say(f"{', '.join(filter(None, about))}; {loop}")
     if backup:
         away = [entry["switch"] for entry in backup["switches"] if entry["error"]]
         note = f", but does not reach {', '.join(away)}" if away else ""
@@ -270,7 +260,7 @@ def measure_command(*, targets: Targets, as_json: JsonOption = False) -> None:
     """
     with _reading(targets, None, 0.0) as snapshot:
         if snapshot.loop_error is not None:
-            raise FairlaneError.from_json(dict(snapshot.loop_error))
+            raise FairlaneError.from_json(snapshot.loop_error)
         if snapshot.loop is None:
             raise ErrorCode.NO_LOOP("ports are measured by the running loop: start it with `fairlane run`")
         if as_json:

@@ -95,7 +95,7 @@ on_switches = replacing(
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
         for name, kind in {"state": StateOption, "switch": SwitchOption}.items()
     ],
-    lambda values, given: resolve(*values.values(), given.get("port")),
+    lambda values, given: resolve(values["state"], values["switch"], given.get("port")),
 )
 """Gives a command `--state` and `--switch`; its parameter `targets` gets the switches that they, and its parameter `port`, mean."""
 

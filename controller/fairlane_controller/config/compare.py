@@ -26,7 +26,7 @@ from fairlane_controller.switch.changeset import ChangeSet, difference, entries_
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.entities import EntityChange, Entries, same_entity
 from fairlane_controller.switch.shared import UNLIMITED
-from fairlane_controller.switch.updates import Plain, action_text, changed_arguments, match_text, plain_change
+from fairlane_controller.switch.updates import Plain, action_text, changed_arguments, match_text, plain_update
 from fairlane_controller.units import format_rate
 
 CONFIG = "config"
@@ -71,7 +71,7 @@ class SwitchDiff:
     @property
     def updates(self) -> list[Plain]:
         """The changes of entries as plain data."""
-        return [plain_change(one) for one in self.changes]
+        return [plain_update(one.kind, one.entity) for one in self.changes]
 
     @property
     def notes(self) -> list[str]:

@@ -296,7 +296,7 @@ def find_run(loaded: Loaded, state: str | None) -> RunState:
         name=topology.name,
         target=topology.target,
         program=loaded.config.program or DEFAULT_PROGRAM,
-        switches=tuple(_described(one, _folder(loaded)) for one in topology.switches),
+        switches=tuple(_described(one, (loaded.path or Path()).parent) for one in topology.switches),
         folder=state_root() / topology.name,
     )
 
@@ -324,7 +324,7 @@ def running(loaded: Loaded, state: str | None) -> RunState | None:
 
 def addressed(loaded: Loaded, run: RunState) -> RunState:
     """The run state with the addresses, device ids and TLS files of the file's switches; paths are relative to the file."""
-    given = {one.name: _described(one, _folder(loaded)) for one in loaded.config.topology.switches}
+    given = {one.name: _described(one, (loaded.path or Path()).parent) for one in loaded.config.topology.switches}
 
     def with_address(switch: SwitchState) -> SwitchState:
         new = given.get(switch.name)
@@ -335,13 +335,8 @@ def addressed(loaded: Loaded, run: RunState) -> RunState:
     return run.model_copy(update={"switches": tuple(map(with_address, run.switches))})
 
 
-def _folder(loaded: Loaded) -> Path:
-    """The folder that paths of the file are relative to."""
-    return loaded.path.parent if loaded.path is not None else Path()
-
-
 def _described(switch: SwitchConfig, base: Path) -> SwitchState:
-    """A switch as the file alone describes it."""
+    """A switch as the file alone describes it; its paths are relative to the file's folder, `base`."""
 
     def located(value: Any) -> Any:
         if is_table(value):

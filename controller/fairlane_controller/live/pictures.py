@@ -58,7 +58,7 @@ def unread(snapshot: Snapshot, program: str | None = None) -> list[FairlaneError
     found: list[FairlaneError] = []
     for row in snapshot.switches:
         if row.error is not None:
-            found.append(FairlaneError.from_json(dict(row.error)))
+            found.append(FairlaneError.from_json(row.error))
         elif row.program is None:
             found.append(no_pipeline(f"switch {row.switch} at {row.grpc}"))
         elif program not in (None, row.program):

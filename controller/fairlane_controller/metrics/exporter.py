@@ -159,7 +159,7 @@ class Exporter:
 
     def app(self) -> web.Application:
         """What aiohttp runs."""
-        return make_app(self._listen, {"/metrics": self._metrics}, self.close)
+        return make_app(self._listen, {"/metrics": self._metrics}, self._source.close)
 
     async def _metrics(self, request: web.Request) -> web.StreamResponse:
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
@@ -172,7 +172,7 @@ class Exporter:
         try:
             return generate_latest(await self._scrape())
         finally:
-            await self.close()
+            await self._source.close()
 
     async def _scrape(self) -> Scrape:
         async with self._scraping:
@@ -181,10 +181,6 @@ class Exporter:
                 await asyncio.sleep(FIRST_INTERVAL_S)
                 self._has_rates = True
             return Scrape(await self._source.snapshot())
-
-    async def close(self) -> None:
-        """End all connections."""
-        await self._source.close()
 
 
 async def beside(work: Coroutine[Any, Any, None], targets: LiveTargets, listen: Listen | None) -> None:

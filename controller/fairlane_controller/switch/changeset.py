@@ -18,7 +18,7 @@ from finsy import GRPCStatusCode, P4TableEntry
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.intent import announce, making
-from fairlane_controller.switch.client import CELLS_A_READ, SwitchClient
+from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.entities import (
     CELLS,
     Entities,
@@ -32,7 +32,7 @@ from fairlane_controller.switch.entities import (
     same_entity,
 )
 from fairlane_controller.switch.faults import Refusal, refused
-from fairlane_controller.switch.updates import Plain, entity_of_plain, plain_change, plain_updates, updates_of
+from fairlane_controller.switch.updates import Plain, entity_of_plain, plain_update, plain_updates, updates_of
 
 BATCH_UPDATES = 5_000
 """More than this goes in several batches, so that no message exceeds gRPC's 4 MB."""
@@ -65,7 +65,7 @@ class ChangeSet:
 
     def updates(self, switch: str) -> list[Plain]:
         """The updates of one switch as plain data."""
-        return [plain_change(one) for one in self.entries.get(switch, ())]
+        return [plain_update(one.kind, one.entity) for one in self.entries.get(switch, ())]
 
     @property
     def switches(self) -> list[str]:
@@ -296,10 +296,7 @@ async def read_current(client: SwitchClient, entities: Iterable[Entity]) -> Enti
     tables = {one.table_id for one in asked if isinstance(one, P4TableEntry) and not one.is_default_action}
     single = [identity(one) for one in asked if not isinstance(one, P4TableEntry) or one.is_default_action]
     found: Entities = dict(await read_entries(client, sorted(tables)))
-    for start in range(0, len(single), CELLS_A_READ):
-        pattern = single[start : start + CELLS_A_READ]
-        answers = await client.read_entities(pattern)
-        if len(answers) < len(pattern) > 1:  # one that is not there hides the others
-            answers = [answer for one in pattern for answer in await client.read_entities([one])]
-        found |= {entity_key(one): one for one in (entity_of(answer, schema) for answer in answers)}
-    return found
+    answers = await client.read_entities(single) if single else []
+    if len(answers) < len(single) > 1:  # one that is not there hides the others
+        answers = [answer for one in single for answer in await client.read_entities([one])]
+    return found | {entity_key(one): one for one in (entity_of(answer, schema) for answer in answers)}

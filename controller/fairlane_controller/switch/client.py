@@ -340,8 +340,10 @@ class SwitchClient:
         return await self.read_entities([P4TableEntry(self.check_table(name)) for name in names])
 
     async def read_all(self, entities: Sequence[Any], on_progress: Callable[[], None] = lambda: None) -> list[Any]:
-        """All that one read finds, as `BoundedSwitch.read_all`; raises finsy's P4ClientError, for callers who need its code."""
-        return await self.switch.read_all(entities, on_progress)
+        """All that is found, CELLS_A_READ with a request, as `BoundedSwitch.read_all`; raises finsy's P4ClientError, for callers who need its code."""
+        starts = range(0, len(entities), CELLS_A_READ)
+        parts = [await self.switch.read_all(entities[at : at + CELLS_A_READ], on_progress) for at in starts]
+        return [one for part in parts for one in part]
 
     async def read_entities(self, entities: Sequence[Any]) -> list[Any]:
         """What the switch answers; nothing where it says NOT_FOUND only."""

@@ -12,11 +12,9 @@ from typing import Any, cast
 from finsy import GRPCStatusCode, P4ClientError, P4CounterData, P4CounterEntry, P4RegisterEntry, P4TableEntry
 from finsy.p4entity import P4Entity
 
-from fairlane_controller.switch.client import CELLS_A_READ, SwitchClient
+from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.faults import translate
 
-CELLS_AT_ONCE = 512
-"Of `read_cells`, in one request."
 _Key = tuple[type[P4Entity], str, int]
 """(kind of entity, name, index; -1 for a table)."""
 _KINDS: dict[type[Any], tuple[str, Any]] = {
@@ -140,16 +138,14 @@ class BatchReading:
         if not self._reads_registers:
             wanted = {key: entity for key, entity in wanted.items() if key[0] is not P4RegisterEntry}
         read: dict[_Key, Any] = {key: _KINDS[key[0]][1]() for key in wanted}
-        entities = list(wanted.values())
         try:
-            for start in range(0, len(entities), CELLS_A_READ):
-                for entity in await self._client.read_all(entities[start : start + CELLS_A_READ], self._on_progress):
-                    kind = cast("type[P4Entity]", type(entity))
-                    named, empty = _KINDS[kind]
-                    if kind is P4TableEntry:
-                        read[kind, entity.table_id, -1].append(entity)
-                    else:
-                        read[kind, str(getattr(entity, named)), entity.index or 0] = entity.data or empty()
+            for entity in await self._client.read_all(list(wanted.values()), self._on_progress):
+                kind = cast("type[P4Entity]", type(entity))
+                named, empty = _KINDS[kind]
+                if kind is P4TableEntry:
+                    read[kind, entity.table_id, -1].append(entity)
+                else:
+                    read[kind, str(getattr(entity, named)), entity.index or 0] = entity.data or empty()
         except P4ClientError as ex:
             if ex.code != GRPCStatusCode.UNIMPLEMENTED or all(key[0] is not P4RegisterEntry for key in wanted):
                 raise translate(ex, str(self._client.endpoint)) from None
@@ -174,11 +170,8 @@ async def read_cells(client: SwitchClient, kind: Any, name: str, indices: Iterab
     Returns:
         The values by their indices; None for one that is 0.
     """
-    entities, found = [kind(name, index=index) for index in indices], dict[int, Any]()
-    for start in range(0, len(entities), CELLS_AT_ONCE):
-        read: list[Any] = await client.read_entities(entities[start : start + CELLS_AT_ONCE])
-        found |= {cell.index or 0: cell.data for cell in read}
-    return found
+    read: list[Any] = await client.read_entities([kind(name, index=index) for index in indices])
+    return {cell.index or 0: cell.data for cell in read}
 
 
 class RateBook:
