@@ -50,11 +50,7 @@ class HostProgram:
         return f"program_{self.name}.bpf.o"
 
 
-def _table(*programs: HostProgram) -> Mapping[str, HostProgram]:
-    return {program.name: program for program in programs}
-
-
-PROGRAMS: Mapping[str, HostProgram] = _table(
+_PROGRAMS = (
     HostProgram(
         name="ena",
         source="ena.bpf.c",
@@ -98,6 +94,7 @@ PROGRAMS: Mapping[str, HostProgram] = _table(
         counters={"mrto_sockets": Counter("sockets with the short timer")},
     ),
 )
+PROGRAMS: Mapping[str, HostProgram] = {program.name: program for program in _PROGRAMS}
 
 
 COUNTERS: Mapping[str, Counter] = {
