@@ -29,8 +29,6 @@ class HostProgram:
 
     name: str
     """What a variant names in `programs`."""
-    source: str
-    """File in `bpf/programs/`."""
     bit: int
     """Of `net.ipv4.fairlane_programs` in `--runtime kernel`, where it is built in (hosts/kernel/programs.c)."""
     parts: Mapping[str, Hook]
@@ -45,6 +43,11 @@ class HostProgram:
     """Whether it reads packets of IPv6 too."""
 
     @property
+    def source(self) -> str:
+        """File in `bpf/programs/`."""
+        return f"{self.name.replace('-', '_')}.bpf.c"
+
+    @property
     def object_name(self) -> str:
         """File name of the compiled program in `build/`."""
         return f"program_{self.name}.bpf.o"
@@ -53,7 +56,6 @@ class HostProgram:
 _PROGRAMS = (
     HostProgram(
         name="ena",
-        source="ena.bpf.c",
         bit=2,  # finds and names corrupted segments as a receiver, takes the names as a sender
         parts={"ena": Hook.SOCKET, "ena_ingress": Hook.INTERFACE_INGRESS, "ena_egress": Hook.INTERFACE_EGRESS},
         counters={
@@ -70,14 +72,12 @@ _PROGRAMS = (
     ),
     HostProgram(
         name="ena-lowest",
-        source="ena_lowest.bpf.c",
         bit=3,  # beside `ena` at a receiver: every ACK names the lowest that is missing, as ENA+ wants it
         parts={"ena_names_lowest": Hook.SOCKET},
         kernel=(5, 17),
     ),
     HostProgram(
         name="erto",
-        source="erto.bpf.c",
         bit=1,  # the first three timeouts in a row send new data instead of the head
         parts={"erto_sockops": Hook.SOCKET, "erto_egress": Hook.CGROUP_EGRESS},
         counters={
@@ -88,7 +88,6 @@ _PROGRAMS = (
     ),
     HostProgram(
         name="mrto",
-        source="mrto.bpf.c",
         bit=0,  # the RTO floor as low as the kernel goes
         parts={"mrto": Hook.SOCKET},
         counters={"mrto_sockets": Counter("sockets with the short timer")},
