@@ -14,7 +14,7 @@ import link_model
 import typer
 from docs_markdown import cell, code, default, fields, kind_of, table
 from fairlane_controller.cli.main import make_app
-from fairlane_controller.config.schema import json_schema
+from fairlane_controller.config.model import json_schema
 from fairlane_controller.metrics.exporter import metrics_of
 from fairlane_controller.program.names import program_names
 from fairlane_controller.program.registry import load_program

@@ -18,8 +18,7 @@ from fairlane_controller.program.control import (
     every,
     on_digest,
 )
-from fairlane_controller.program.learned import LearnedTable
-from fairlane_controller.program.numbering import Numbering
+from fairlane_controller.program.learned import LearnedTable, Numbering
 from fairlane_controller.program.port_program import AqmProgram, CodelProgram, CodelSettings, Param, PortProgram
 from fairlane_controller.program.quantities import (
     Cells,

@@ -11,15 +11,13 @@ from fairlane_controller.cli.options import (
     DryRunOption,
     JsonOption,
     OnlyPortArgument,
+    PortRef,
     StateOption,
     SwitchOption,
+    split_port,
 )
 from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.cli.targets import Targets, resolve
-from fairlane_controller.cli.types import (
-    PortRef,
-    split_port,
-)
 from fairlane_controller.live.pictures import answering, take_two, unread
 
 __all__ = [

@@ -64,7 +64,7 @@ class Network:
             FairlaneError: A switch does not answer, or has no program.
 
         """
-        return need_switches(_wait(take_two(self.targets, interval_s))[0])
+        return need_switches(_wait(take_two(self.targets, interval_s)))
 
     def frame(self, rows: str = "ports", interval_s: float = 0.0) -> pd.DataFrame:
         """One kind of rows of a snapshot as a data frame: `ports`, `drops`, `switches`, or objects of the program (`flows`, `vcs`).

@@ -54,6 +54,14 @@ def is_file(path: str | Path) -> bool:
         return False
 
 
+def inode_of(path: Path) -> int | None:
+    """What tells one file of that name from the next; None where there is none."""
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return None
+
+
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a file whole or not at all. Raises OSError."""
     draft = path.with_name(f".{path.name}.new")

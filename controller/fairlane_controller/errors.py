@@ -64,7 +64,7 @@ class FairlaneError(Exception):
         return {"code": self.code.value, "message": self.message}
 
     @classmethod
-    def from_json(cls, data: dict[str, str]) -> FairlaneError:
+    def from_json(cls, data: Mapping[str, str]) -> FairlaneError:
         """The inverse of `to_json`; an unknown code becomes `internal`."""
         known = {code.value: code for code in ErrorCode}
         return cls(known.get(data.get("code", ""), ErrorCode.INTERNAL), data.get("message", "no message"))

@@ -7,8 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fairlane_controller.config.check import check
-from fairlane_controller.config.read import read_file, read_text
+from fairlane_controller.config.read import check, read_file, read_text
 from fairlane_controller.config.show import to_toml
 from fairlane_controller.documents import parse_toml
 from fairlane_controller.errors import FairlaneError

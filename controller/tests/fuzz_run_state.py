@@ -13,15 +13,14 @@ from typing import Any
 from fairlane_controller.config.apply import last_applied
 from fairlane_controller.config.compare import read_applied
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.history import read_history
-from fairlane_controller.history.undo import next_undo
+from fairlane_controller.history.undo import next_undo, read_history
 from fairlane_controller.live.events import EventFilter, EventTail, place_of, read_events, sentence_of
 from fairlane_controller.programs.gfr.config import gfr_store
 from fairlane_controller.programs.gfr.plan import make_plan
 from fairlane_controller.programs.qthresh.policies import LoopStore
 from fairlane_controller.state.run_state import read_run_state, write_topology
 from fairlane_controller.state.store import STATE_FILE
-from fairlane_controller.switch.setup import endpoint_of
+from fairlane_controller.switch.client import endpoint_of
 from fairlane_hosts.commands import running_hosts
 from fuzz_tools import explore, readable, texts
 from hypothesis import strategies as st

@@ -6,8 +6,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from fairlane_controller.config.check import check
-from fairlane_controller.config.read import Loaded, Source, parse
+from fairlane_controller.config.read import Loaded, Source, check, parse
 from fairlane_controller.programs.gfr.config import GfrState
 from fairlane_controller.state.run_state import RunState
 

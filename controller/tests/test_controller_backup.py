@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.loop.roles import FolderRole
 from fairlane_controller.programs.qthresh.flows import FlowKey
+from fairlane_controller.state.locks import FolderRole
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from finsy import P4CounterData, P4CounterEntry
 from live_switch import REPOSITORY, idle

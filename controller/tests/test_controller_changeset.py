@@ -18,9 +18,8 @@ from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.config import GfrState
 from fairlane_controller.programs.gfr.plan import make_plan
 from fairlane_controller.state.run_state import read_topology, write_topology
-from fairlane_controller.switch.changeset import ChangeSet, apply, entity_changes, put_entries
+from fairlane_controller.switch.changeset import ChangeSet, apply, difference, entity_changes, put_entries, read_entries
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import difference, read_entries
 from fairlane_controller.switch.entities import EntityChange, entity_key, same_entity
 from fairlane_controller.switch.updates import plain_updates, updates_of
 from fairlane_controller.verbs.work import Context

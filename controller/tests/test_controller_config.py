@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlane_controller.config.check import problems_of
-from fairlane_controller.config.model import config_model
-from fairlane_controller.config.read import nearest, positions, read_file, read_text
-from fairlane_controller.config.schema import json_schema, json_schema_text
+from fairlane_controller.config.model import config_model, json_schema, json_schema_text
+from fairlane_controller.config.read import nearest, positions, problems_of, read_file, read_text
 from fairlane_controller.config.show import rate_text, to_toml
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlane_controller.config.check import problems_of
-from fairlane_controller.config.read import read_text
+from fairlane_controller.config.read import problems_of, read_text
 from fairlane_controller.typed import typed
 from live_switch import LiveSwitch, wait_until
 

@@ -12,8 +12,8 @@ import pytest
 from counting_proxy import counting
 from fairlane_controller.programs.gfr import names as gfr_program
 from fairlane_controller.state.run_state import read_topology, write_topology
+from fairlane_controller.switch.changeset import read_entries
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fairlane_controller.switch.difference import read_entries
 from finsy import P4CounterData, P4DirectCounterEntry, P4TableEntry, P4TableMatch
 from live_switch import COMPILED, TARGETS, LiveSwitch, binary, wait_until
 from state_tools import documents

@@ -12,9 +12,17 @@ import typer
 from fairlane_controller.cli import output
 from fairlane_controller.cli.conventions import App
 from fairlane_controller.cli.main import main
-from fairlane_controller.cli.options import IntervalOption, JsonOption, OnlyPortArgument, SwitchOption
+from fairlane_controller.cli.options import (
+    IntervalOption,
+    JsonOption,
+    OnlyPortArgument,
+    PortRef,
+    Seconds,
+    SwitchOption,
+    parse_port,
+    split_port,
+)
 from fairlane_controller.cli.targets import resolve
-from fairlane_controller.cli.types import PortRef, Seconds, parse_port, split_port
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from test_controller_state import good_state, write_state
 

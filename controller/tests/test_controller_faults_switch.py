@@ -18,7 +18,7 @@ import pytest
 from fairlane_controller.loop import agent as agents
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program import learned
-from fairlane_controller.program.numbering import Numbering
+from fairlane_controller.program.learned import Numbering
 from fairlane_controller.programs.qthresh.control import QthreshTopology
 from fairlane_controller.programs.qthresh.names import Scheme
 from fairlane_controller.programs.qthresh.policies import Policy, read_managed

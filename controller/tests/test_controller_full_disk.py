@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlane_controller import history
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.history import undo as history
+from fairlane_controller.history.sites import Sites
 from fairlane_controller.history.steps import make
 from fairlane_controller.history.undo import read_history
 from fairlane_controller.state import locks
@@ -137,7 +138,7 @@ def run_folder(tmp_path: Path) -> Path:
 async def put(folder: Path, value: int) -> None:
     """A change of a document."""
     run = RunState(name="test", folder=folder)
-    async with history.changing(folder, f"put {value}", run), history.Sites(run) as sites:
+    async with history.changing(folder, f"put {value}", run), Sites(run) as sites:
         await make([], sites, {"a": value})
 
 

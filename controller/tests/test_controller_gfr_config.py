@@ -9,8 +9,7 @@ from typing import Any
 
 import gfr_configs as configs
 import pytest
-from fairlane_controller.config.check import check
-from fairlane_controller.config.read import read_file
+from fairlane_controller.config.read import check, read_file
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.quantities import DSCP_NAMES, parse_dscp
 from fairlane_controller.program.registry import load_program

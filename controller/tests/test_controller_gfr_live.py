@@ -16,8 +16,8 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.gfr import names as gfr_program
 from fairlane_controller.state.run_state import read_topology, write_topology
 from fairlane_controller.state.store import Store
+from fairlane_controller.switch.changeset import read_entries
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fairlane_controller.switch.difference import read_entries
 from finsy import P4TableEntry, P4TableMatch
 from live_switch import COMPILED, TARGETS, LiveSwitch, binary, wait_until
 from state_tools import documents

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlane_controller import history
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.ports import PortChange, PortInfo
 from fairlane_controller.history import sites
+from fairlane_controller.history import undo as history
+from fairlane_controller.history.sites import Sites
 from fairlane_controller.history.steps import PortStep, make, port_step
 from fairlane_controller.history.undo import read_history
 from fairlane_controller.state import store
@@ -282,12 +283,12 @@ async def test_what_failed_is_no_change_that_was_begun(run_folder: Path, values:
 
 async def test_what_could_not_be_taken_back_is_taken_back_by_undo(run_folder: Path, fake: FakePorts) -> None:
     """A step is refused, and the switch does not answer when the one before it is to be taken back."""
-    async with history.Sites(read_run_state(run_folder)) as places:
+    async with Sites(read_run_state(run_folder)) as places:
         first = await port_step(places, "s1", PORTS["a"], PortChange(rate_bps=5))
         second = await port_step(places, "s1", PORTS["b"], PortChange(rate_bps=REFUSED))
 
         class Failing(PortStep):
-            async def make(self, sites: history.Sites) -> None:
+            async def make(self, sites: Sites) -> None:
                 fake.away = {"a"}
                 await second.make(sites)
 

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlane_controller import history
+from fairlane_controller.history import undo as history
+from fairlane_controller.history.sites import Sites
 from fairlane_controller.history.undo import settle_at_start
 from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.state.store import Store
@@ -120,7 +121,7 @@ def revision(topology: LiveTopology) -> tuple[Any, ...]:
     """What the switches have, and what is remembered."""
 
     async def entries() -> dict[str, str]:
-        async with history.Sites(read_run_state(topology.folder)) as sites:
+        async with Sites(read_run_state(topology.folder)) as sites:
             clients = {name: await sites.reader(name) for name in sites.endpoints}
             return {name: str(sorted(map(str, await one.read_table("policy")))) for name, one in clients.items()}
 

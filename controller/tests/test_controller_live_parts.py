@@ -16,9 +16,9 @@ from fairlane_controller.live.sampler import CPU_SHARE, pause_s
 from fairlane_controller.live.source import read_loop
 from fairlane_controller.live.view import line_drops, port_row
 from fairlane_controller.loop.control import ControlServer
-from fairlane_controller.program.rates import RateBook
 from fairlane_controller.state.ask import SOCKET_FILE
 from fairlane_controller.state.run_state import PortState
+from fairlane_controller.switch.reading import RateBook
 
 
 def test_a_rate_is_the_difference_to_the_reading_before() -> None:

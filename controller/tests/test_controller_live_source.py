@@ -19,8 +19,7 @@ from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.source import LiveSource
 from fairlane_controller.programs.qthresh.flows import Flow, FlowKey
 from fairlane_controller.state.run_state import RunState, read_run_state
-from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fairlane_controller.switch.setup import endpoint_of
+from fairlane_controller.switch.client import Endpoint, SwitchClient, endpoint_of
 from live_switch import LiveSwitch
 
 pytestmark = pytest.mark.timed

@@ -11,8 +11,7 @@ import pytest
 from fairlane_controller.gnmi.ports import PortInfo
 from fairlane_controller.live.source import LiveSource
 from fairlane_controller.state.run_state import RunState, read_run_state, read_topology, write_topology
-from fairlane_controller.switch.client import Endpoint
-from fairlane_controller.switch.setup import endpoint_of
+from fairlane_controller.switch.client import Endpoint, endpoint_of
 from live_switch import LiveSwitch
 
 

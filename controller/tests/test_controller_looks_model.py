@@ -16,7 +16,7 @@ from fairlane_controller.export import Export
 from fairlane_controller.live.events import EventFilter, read_events
 from fairlane_controller.live.model import DropRow, Snapshot, SwitchRow
 from fairlane_controller.live.pictures import need_switches
-from fairlane_controller.program.reasons import meaning, reasons_of
+from fairlane_controller.program.contract import meaning, reasons_of
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.programs.gfr.view import mcr_met
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlane_controller.program.numbering import Numbering
+from fairlane_controller.program.learned import Numbering
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule

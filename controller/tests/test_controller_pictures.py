@@ -29,11 +29,10 @@ from fairlane_controller.gnmi.ports import PortInfo
 from fairlane_controller.live.model import LoopRow, Snapshot, SwitchRow
 from fairlane_controller.live.terminal import WatchView, queues_of, render
 from fairlane_controller.live.view import read_sample
-from fairlane_controller.program.rates import RateBook
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.events import EVENTS_FILE
 from fairlane_controller.switch.client import Endpoint
-from fairlane_controller.switch.reading import BatchReading
+from fairlane_controller.switch.reading import BatchReading, RateBook
 from fairlane_controller.switch.tracing import Trace, trace
 from fairlane_controller.web.hub import Feed
 from fairlane_controller.web.server import Listen, page_app, served

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 from fairlane_controller.measure.estimators import LinkChange
 from fairlane_controller.measure.port import MeasureOptions, PortMeter, PortReport, TResSample
-from fairlane_controller.measure.probe import FRAME_BYTES, Probe
-from fairlane_controller.measure.tau import LinkProbe
+from fairlane_controller.measure.tau import FRAME_BYTES, LinkProbe, Probe
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -22,9 +22,9 @@ from fairlane import (
     on_digest,
 )
 from fairlane_controller.config.model import config_model
+from fairlane_controller.program.contract import meaning, reasons_of
 from fairlane_controller.program.names import command_groups, program_names
 from fairlane_controller.program.port_program import Param
-from fairlane_controller.program.reasons import meaning, reasons_of
 from fairlane_controller.program.registry import find_program, wrong_program
 from fairlane_controller.program.setup import complete_rows
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState

@@ -14,7 +14,6 @@ from fairlane_controller.config.read import read_text
 from fairlane_controller.config.show import port_in_force
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.program.port_program import PortProgram
-from fairlane_controller.program.rates import RateBook
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import complete_rows
 from fairlane_controller.state.run_state import (
@@ -26,6 +25,7 @@ from fairlane_controller.state.run_state import (
     write_topology,
 )
 from fairlane_controller.switch.entities import entity_key
+from fairlane_controller.switch.reading import RateBook
 from finsy import P4CounterData, P4TableEntry
 from live_switch import COMPILED, LiveSwitch, binary, idle
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.switch.names import resolve_name
 from fairlane_controller.switch.updates import match_text
 from fairlane_controller.switch.values import format_match, format_value, parse_match, parse_value
 from fairlane_controller.verbs.catalog import CATALOG
@@ -19,9 +18,10 @@ from fairlane_controller.verbs.grammar import (
     find_object,
     parse_action,
     parse_keys,
+    resolve_name,
     split_priority,
 )
-from fairlane_controller.verbs.script import handler_of, read_lines
+from fairlane_controller.verbs.script import Line, read_lines
 from finsy import P4Schema, P4TableAction, P4TableEntry, P4TableMatch
 from finsy.p4schema import P4MatchType
 
@@ -203,7 +203,7 @@ def test_too_many_arguments(schema: P4Schema) -> None:
 
 def test_every_verb_has_somebody_who_does_it() -> None:
     for verb in CATALOG:
-        assert callable(handler_of(verb.name))
+        assert callable(Line(0, [verb.name]).handler)
 
 
 def test_lines_have_numbers_and_comments() -> None:

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program import registry
-from fairlane_controller.switch.changeset import ChangeSet, apply, plan_plain, put_entries
+from fairlane_controller.switch.changeset import ChangeSet, apply, plan_plain, put_entries, read_current
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
-from fairlane_controller.switch.difference import read_current
 from fairlane_controller.switch.entities import entity_of, identity
 from fairlane_controller.switch.faults import Refusal
 from fairlane_controller.switch.updates import plain_update

@@ -67,9 +67,8 @@ def run_in_namespace(path: Path | None, action: Callable[[], T]) -> T:
 
 def differing(variant: Variant, sysctls: Mapping[str, int]) -> dict[str, tuple[int | None, int]]:
     """Sysctls that are not as the variant wants them: name -> (found, wanted). An optional one may be missing."""
-    wrong = {k: (sysctls.get(k), want) for k, want in variant.sysctls.items() if sysctls.get(k) != want}
-    optional = {k: (sysctls[k], want) for k, want in variant.optional_sysctls.items() if sysctls.get(k, want) != want}
-    return {**wrong, **optional}
+    wanted = wanted_sysctls(variant, sysctls)
+    return {name: (sysctls.get(name), value) for name, value in wanted.items() if sysctls.get(name) != value}
 
 
 def wanted_sysctls(variant: Variant, present: Mapping[str, int]) -> dict[str, int]:

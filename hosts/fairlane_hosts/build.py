@@ -28,18 +28,9 @@ MEND = "make setup" if (ROOT.parent / "Makefile").exists() else "fairlane setup 
 PACKAGES = "apt install clang libbpf-dev linux-libc-dev"
 SIMULATED_SENDER = ROOT.parent / "switch" / "crates" / "tcp" / "src" / "cc" / "sender.c"
 """What the simulator compiles for each sender."""
-_LIBRARY_FLAGS = (
-    "-shared",
-    "-fPIC",
-    "-O2",
-    "-Wall",
-    "-Wextra",
-    "-Werror",
-    "-Wno-unused-parameter",
-    "-Wl,-Bsymbolic",
-    "-DCC_LIBRARY",
-)
-_BPF_FLAGS = ("-target", "bpf", "-g", "-O2", "-mcpu=v3", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter")
+_WARNINGS = ("-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter")
+_LIBRARY_FLAGS = ("-shared", "-fPIC", "-O2", *_WARNINGS, "-Wl,-Bsymbolic", "-DCC_LIBRARY")
+_BPF_FLAGS = ("-target", "bpf", "-g", "-O2", "-mcpu=v3", *_WARNINGS)
 
 
 def build_dir() -> Path:

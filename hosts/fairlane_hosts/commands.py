@@ -17,8 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from . import apply, build, loader, registry
+from .check.probes import check_variants
 from .check.results import Result
-from .check.run import check_variants
 from .errors import HostsError
 from .host import use_on_hosts
 from .variants import LITERATURE_SYSCTLS, OPTIONAL_SYSCTLS, VARIANTS, Variant, find_variant

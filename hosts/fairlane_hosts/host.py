@@ -37,10 +37,6 @@ class Host:
     interface: str = "eth0"
     """Where tc programs go."""
 
-    def join(self, pid: int) -> None:
-        """Move a process into the host's cgroup: for sockets that it makes from now on. Raises HostsError `cgroup`."""
-        cgroups.move([pid], self.cgroup)
-
     def entering(self, command: Sequence[str | os.PathLike[str]]) -> list[str]:
         """A command line that runs `command` as a process of the host, with its sockets under the host's programs."""
         return cgroups.entering(self.cgroup, command)
@@ -83,7 +79,7 @@ class Attachment(contextlib.ExitStack[None]):
             tag = build.tag_of_built(program.object_name)
             wanted = (program.name, str(self.host.cgroup), self.host.interface, namespace)
             for there in opened.hosts:
-                if (there.program, there.cgroup, there.interface, there.netns_inode) != wanted:
+                if there.place != wanted:
                     continue
                 if there.tag != tag:
                     builds = f"{there.tag}, this build is {tag}"
@@ -158,7 +154,7 @@ class Attachment(contextlib.ExitStack[None]):
 def attach(host: Host, programs: Sequence[str], lease: loader.Lease) -> Attachment:
     """Attach programs to a host, and move the processes of its namespace into its cgroup. All or nothing.
 
-    With `netns` None no process is moved: `Host.join` or `Host.entering` does it. Sockets that exist already run without the
+    With `netns` None no process is moved: `cgroups.move` or `Host.entering` does it. Sockets that exist already run without the
     programs. Raises HostsError (`unknown-program`, `kernel-unsupported`, `not-root`, `not-built`, `cgroup`, `refused`, …).
     """
     wanted = [find_program(name) for name in dict.fromkeys(programs)]

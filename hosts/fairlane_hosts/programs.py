@@ -29,8 +29,6 @@ class HostProgram:
 
     name: str
     """What a variant names in `programs`."""
-    source: str
-    """File in `bpf/programs/`."""
     bit: int
     """Of `net.ipv4.fairlane_programs` in `--runtime kernel`, where it is built in (hosts/kernel/programs.c)."""
     parts: Mapping[str, Hook]
@@ -45,19 +43,19 @@ class HostProgram:
     """Whether it reads packets of IPv6 too."""
 
     @property
+    def source(self) -> str:
+        """File in `bpf/programs/`."""
+        return f"{self.name.replace('-', '_')}.bpf.c"
+
+    @property
     def object_name(self) -> str:
         """File name of the compiled program in `build/`."""
         return f"program_{self.name}.bpf.o"
 
 
-def _table(*programs: HostProgram) -> Mapping[str, HostProgram]:
-    return {program.name: program for program in programs}
-
-
-PROGRAMS: Mapping[str, HostProgram] = _table(
+_PROGRAMS = (
     HostProgram(
         name="ena",
-        source="ena.bpf.c",
         bit=2,  # finds and names corrupted segments as a receiver, takes the names as a sender
         parts={"ena": Hook.SOCKET, "ena_ingress": Hook.INTERFACE_INGRESS, "ena_egress": Hook.INTERFACE_EGRESS},
         counters={
@@ -74,14 +72,12 @@ PROGRAMS: Mapping[str, HostProgram] = _table(
     ),
     HostProgram(
         name="ena-lowest",
-        source="ena_lowest.bpf.c",
         bit=3,  # beside `ena` at a receiver: every ACK names the lowest that is missing, as ENA+ wants it
         parts={"ena_names_lowest": Hook.SOCKET},
         kernel=(5, 17),
     ),
     HostProgram(
         name="erto",
-        source="erto.bpf.c",
         bit=1,  # the first three timeouts in a row send new data instead of the head
         parts={"erto_sockops": Hook.SOCKET, "erto_egress": Hook.CGROUP_EGRESS},
         counters={
@@ -92,12 +88,12 @@ PROGRAMS: Mapping[str, HostProgram] = _table(
     ),
     HostProgram(
         name="mrto",
-        source="mrto.bpf.c",
         bit=0,  # the RTO floor as low as the kernel goes
         parts={"mrto": Hook.SOCKET},
         counters={"mrto_sockets": Counter("sockets with the short timer")},
     ),
 )
+PROGRAMS: Mapping[str, HostProgram] = {program.name: program for program in _PROGRAMS}
 
 
 COUNTERS: Mapping[str, Counter] = {

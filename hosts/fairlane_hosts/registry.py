@@ -108,6 +108,11 @@ class HostPrograms:
     """`net.ipv4.*` as they were before."""
     users: list[str]
 
+    @property
+    def place(self) -> tuple[str, str, str, int]:
+        """Which program, at which host."""
+        return self.program, self.cgroup, self.interface, self.netns_inode
+
     def undo(self) -> None:
         """Put sysctls back and remove filters, where the namespace is still there."""
         with contextlib.suppress(OSError, HostsError):

@@ -39,16 +39,15 @@ def simulated(variant: Variant) -> Mapping[str, Any]:
         "slow_start_after_idle": bool(sysctls["tcp_slow_start_after_idle"]),
         "rto_rule": "linux",
     }
-    if sysctls["tcp_sack"]:
-        tcp["rack"] = True
-    if sysctls["tcp_timestamps"]:
-        tcp["timestamps"] = True
-    if sysctls["tcp_ecn"] == 1:
-        tcp["ecn"] = True
+    has = {
+        "rack": sysctls["tcp_sack"],
+        "timestamps": sysctls["tcp_timestamps"],
+        "ecn": sysctls["tcp_ecn"] == 1,
+        "erto": "erto" in variant.programs,
+    }
+    tcp |= {name: True for name, holds in has.items() if holds}
     if variant.optional_sysctls["tcp_rto_min_us"] == 1:
         tcp["rto_min_ns"] = JIFFY_NS
-    if "erto" in variant.programs:
-        tcp["erto"] = True
     if "ena" in variant.receiver_programs:
         tcp |= {"cc": f"ena_{variant.header}{'_plus' if 'FL_ENA_PLUS' in variant.defines else ''}", "ena": True}
         tcp["ena_naming"] = "lowest" if "ena-lowest" in variant.receiver_programs else "own"

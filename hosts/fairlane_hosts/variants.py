@@ -117,10 +117,6 @@ class Variant:
         return f"{self.folder or '../cc'}/{self.header}.h"
 
 
-def _table(*variants: Variant) -> dict[str, Variant]:
-    return {variant.name: variant for variant in variants}
-
-
 _INITIAL_WINDOW = {"FL_INITIAL_WINDOW": 2}  # ns-2's windowInit_, RFC 2581 §3.1
 
 _LINUX_INITIAL_WINDOW = {"FL_INITIAL_WINDOW": 10}  # RFC 6928
@@ -242,7 +238,7 @@ def _with_mrto(base: Variant, name: str, paper: str) -> Variant:
     )
 
 
-_VARIANTS = _table(
+_ROWS = (
     _TAHOE,
     _RENO,
     _NEWRENO,
@@ -371,8 +367,7 @@ _VARIANTS = _table(
         is_not="driven by losses: it paces to what it measures; SACK, RACK and timestamps are on",
     ),
 )
-
-
+_VARIANTS = {variant.name: variant for variant in _ROWS}
 VARIANTS: Mapping[str, Variant] = MappingProxyType(_VARIANTS)
 """All senders by name, those of the user's own (`add_sender`) too."""
 

@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
+from fairlane_controller.programs.qthresh.lab.__init__ import thresholds
 from fairlane_lab.measures import Samples, mser5
 
 STEADY = Samples.of([(float(t), 1000.0 * t) for t in range(11)])

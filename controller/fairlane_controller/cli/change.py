@@ -1,29 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A change that a command makes on switches: planned, then made all or nothing and recorded, or shown by `--dry-run`."""
+"""A change that a command makes on switches: planned, then made all or nothing and recorded, or shown by `--dry-run`; `fairlane undo`."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
+import typer
 from finsy import P4Schema
 
+from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
 from fairlane_controller.cli.output import print_json, print_table, say
 from fairlane_controller.cli.targets import Targets
 from fairlane_controller.config.compare import CONFIG, SwitchDiff, values_text
 from fairlane_controller.documents import is_table
-from fairlane_controller.errors import FairlaneError, short
+from fairlane_controller.errors import FairlaneError, bad_input, short
 from fairlane_controller.gnmi.ports import PortChange
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.history.steps import make
-from fairlane_controller.history.undo import changing
+from fairlane_controller.history.undo import Record, changing, next_undo, read_history, undo_last
+from fairlane_controller.program.contract import NO_PROGRAM
 from fairlane_controller.program.registry import find_program
-from fairlane_controller.state.run_state import RunState
+from fairlane_controller.state.run_state import RunState, find_folder, read_run_state
 from fairlane_controller.state.store import Store
 from fairlane_controller.switch.changeset import ChangeSet
-from fairlane_controller.switch.setup import pipeline_of
+from fairlane_controller.switch.client import pipeline_of
 from fairlane_controller.switch.updates import Plain, update_row
 from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
@@ -85,7 +88,7 @@ def _schema(run: RunState, switch: str) -> P4Schema | None:
 
 def _units(schema: P4Schema | None) -> Mapping[str, str]:
     program = find_program(table.alias for table in schema.tables) if schema is not None else None
-    return program.units if program is not None else {}
+    return (program or NO_PROGRAM).units
 
 
 def print_dry(results: Sequence[DryResult | SwitchDiff], as_json: bool, **more: Any) -> None:
@@ -175,3 +178,53 @@ def carry_out(
         print_dry(asyncio.run(show()), as_json)
         return None
     return asyncio.run(work())
+
+
+# ---- fairlane undo -----------------------------------------------------------------------------------------------------
+
+
+def undo_command(
+    show_list: Annotated[bool, typer.Option("--list", help="Show the changes, newest last.")] = False,
+    dry_run: DryRunOption = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take back the last change that was made by hand: all of it or nothing. Again: the one before."""
+    folder = find_folder(state)
+    records = read_history(folder)
+    if show_list:
+        if dry_run:
+            raise bad_input("--list stands alone")
+        _list(records, as_json)
+        return
+    run = read_run_state(folder)
+    target, number = (next_undo(records), None) if dry_run else asyncio.run(undo_last(folder, run))
+    about = {"change": target.id, "command": target.command}
+    if not as_json:
+        say(f"change {target.id} {'would be ' if dry_run else ''}taken back: {target.command}")
+        if target.note:
+            say(target.note)
+    elif not dry_run:
+        print_json({"dry_run": False, **about, "recorded": number, "requests": list(target.undo)})
+    if dry_run:
+        print_dry(journal_results(target.undo, run), as_json, **about)
+
+
+def _list(records: list[Record], as_json: bool) -> None:
+    if as_json:
+        print_json(
+            [{**one.model_dump(mode="json", exclude={"undo"}), "can_be_undone": bool(one.undo)} for one in records]
+        )
+        return
+    rows = [(one.id, one.time[:19].replace("T", " "), _command(one), _status(one)) for one in records]
+    print_table("changes (UTC)", ("change", "time", "command", "status"), rows, empty="none was made yet")
+
+
+def _command(one: Record) -> str:
+    return one.command if one.of is None else f"undo of {one.of}: {one.command}"
+
+
+def _status(one: Record) -> str:
+    if one.undone:
+        return "undone"
+    return "" if one.undo or one.of is not None else "cannot be undone"

@@ -13,27 +13,35 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from fairlane_controller.cli.change import print_dry
+from fairlane_controller.cli.change import DryResult, print_dry
 from fairlane_controller.cli.conventions import App
-from fairlane_controller.cli.init import init_command
-from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
+from fairlane_controller.cli.options import (
+    DryRunOption,
+    JsonOption,
+    PortArgument,
+    Seconds,
+    StateOption,
+    time_option,
+)
 from fairlane_controller.cli.output import print_json, say
-from fairlane_controller.cli.settings import set_command
-from fairlane_controller.config.apply import Applied, apply, last_applied
-from fairlane_controller.config.check import check
+from fairlane_controller.cli.targets import Targets, on_switches
+from fairlane_controller.config.apply import Applied, apply, apply_to_port, changed_port, last_applied
 from fairlane_controller.config.compare import DIFFERENT, EXTRA, MISSING, Row, compare_on
-from fairlane_controller.config.read import Loaded, read_file
+from fairlane_controller.config.read import Loaded, check, ensure_run_folder, find_run, read_file, running
 from fairlane_controller.config.show import read_current_config, to_toml
-from fairlane_controller.config.target import ensure_run_folder, find_run, running
-from fairlane_controller.errors import FairlaneError, bad_file, bad_input
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, bad_input
+from fairlane_controller.history.undo import changing
+from fairlane_controller.program.registry import load_program
+from fairlane_controller.program.setup import set_up_changes, set_up_program
 from fairlane_controller.state.files import read_text
-from fairlane_controller.state.run_state import find_folder, read_run_state
+from fairlane_controller.state.run_state import SwitchState, find_folder, read_run_state
+from fairlane_controller.switch.client import SwitchClient, endpoint_of, pipeline_of
 from fairlane_controller.typed import typed
-from fairlane_controller.units import counted
+from fairlane_controller.units import counted, plain_value
 
 DIFFERENT_EXIT_CODE = 10
 """Something is not as the file says; docs/cli.md has the table."""
@@ -42,8 +50,128 @@ _MARKS = {MISSING: "+", DIFFERENT: "~", EXTRA: "-"}
 config_app = App(
     help="Set switches up; the configuration file: check, show, diff, edit, apply; set one port.",
 )
-config_app.command("init")(init_command)
-config_app.command("set")(set_command)
+
+# ---- without a file --------------------------------------------------------------------------------------------------
+
+TIMEOUT = Seconds(15)
+
+
+class _Done(NamedTuple):
+    """What became of one switch."""
+
+    result: dict[str, Any]
+    "Of `set_up_program`; a dry run has none."
+    plan: DryResult
+
+
+@config_app.command("init")
+@on_switches
+def init_command(
+    scheme: Annotated[
+        str | None, typer.Option("--scheme", help="Scheme of all managed ports, where the program has schemes; default: as it is.")
+    ] = None,
+    timeout: Annotated[Seconds, time_option("--timeout", help="How long to wait for a switch.", at_least=0.1, at_most=600)] = TIMEOUT,
+    dry_run: DryRunOption = False,
+    *,
+    targets: Targets,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Load the program and write routes, port limits and schemes (and what else the program has); what is right already is not touched.
+
+    Examples: `fairlane config init --scheme drop_tail`, `fairlane config init -s s1 --dry-run`
+    """
+    run = targets.need_run()
+    if targets.loop_folder is not None:
+        raise ErrorCode.LOOP_RUNNING(
+            f"a control loop runs for {run.name!r} and has set its switches up: stop it before `init`",
+        )
+    program = load_program(run.program)
+    plan = program.initial_plan(run, scheme)
+    states = [run.switch(e.name) for e in targets.endpoints]
+    for one in states:
+        pipeline_of(one).check()
+
+    async def set_up(one: SwitchState) -> _Done | FairlaneError:
+        endpoint, files = endpoint_of(one), pipeline_of(one)
+        try:
+            async with SwitchClient(endpoint, timeout_s=timeout) as client:
+                loads = not client.has_pipeline or await client.cookie() != files.cookie()
+                if dry_run and loads:
+                    return _Done({}, DryResult(one.name, loads=True))
+                if dry_run:
+                    change = await set_up_changes(client, program, plan, one)
+                    return _Done({}, DryResult(one.name, change.updates(one.name), client.switch.p4info))
+            async with SwitchClient(endpoint, write=True, pipeline=files, timeout_s=timeout) as client:
+                return _Done(await set_up_program(client, program, plan, one), DryResult(one.name, loads=loads))
+        except FairlaneError as ex:
+            return ex
+
+    async def work() -> tuple[list[_Done], list[FairlaneError]]:
+        async with changing(None if dry_run else run.folder, typed()) as made:
+            found = await asyncio.gather(*map(set_up, states))
+            done = [one for one in found if isinstance(one, _Done)]
+            loaded = [one.plan.switch for one in done if one.plan.loads]
+            # A program that was loaded cannot be taken back; a switch that failed is as it was.
+            names = {one.plan.switch for one in done} if not loaded else ()
+            made.undo = [step for step in made.undo if step["switch"] in names]
+            if loaded:
+                made.note = (
+                    f"the program was loaded on {', '.join(loaded)}, and the entries and counters of the one before are gone: "
+                    "start the topology with the other program and run `fairlane config init`"
+                )
+        return done, [one for one in found if isinstance(one, FairlaneError)]
+
+    done, errors = asyncio.run(work())
+    results = [one.result for one in done]
+    if dry_run:
+        print_dry([one.plan for one in done], as_json)
+    elif as_json:
+        print_json(results)
+    else:
+        for r in results:
+            ports = ", ".join(map(str, r["managed_ports"])) or "none"
+            routes, written = counted(r["routes"], "route"), counted(r["written"], "entry")
+            say(f"{r['switch']}: {routes}, {program.ports_title}: {ports}; {written} written")
+    if errors:
+        text = "; ".join(error.message for error in errors)
+        raise errors[0].code(f"{len(errors)} of {counted(len(states), 'switch')}: {text}")
+
+
+@config_app.command("set")
+@on_switches
+def set_command(
+    port: PortArgument,
+    settings: Annotated[
+        list[str], typer.Argument(help="KEY=VALUE of the program, as in the file: target=10ms.", metavar="KEY=VALUE")
+    ],
+    *,
+    targets: Targets,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Change the program's settings at one port, all or nothing; what is not named stays. `fairlane undo` takes it back.
+
+    Examples: `fairlane config set s1:3 target=10ms`, `fairlane config set s1:3 ecn=false --dry-run`
+    """
+    run, name = targets.need_run(), targets.one(port).name
+    if wrong := [text for text in settings if "=" not in text]:
+        raise bad_input(f"{wrong[0]!r}: must be KEY=VALUE, e.g. target=10ms")
+    given = {key: plain_value(value) for key, _, value in (text.partition("=") for text in settings)}
+    if place := sorted(given.keys() & {"switch", "port"}):
+        raise bad_input(f"{place[0]}: cannot be set; the port is the first argument, e.g. s1:3")
+    if dry_run:
+        loaded, _ = asyncio.run(changed_port(run, (name, port.number), given))
+        print_dry(asyncio.run(compare_on(loaded, run)).switches, as_json)
+        return
+    done, row = asyncio.run(apply_to_port(run, (name, port.number), given, typed()))
+    if as_json:
+        print_json({**done.to_json(), "port": row})
+        return
+    how = "is set" if any(done.written.values()) or done.settings or done.ports else "was set already"
+    say(f"{name}:{port.name} {how}: {', '.join(settings)}")
+
+
+# ---- the configuration file -------------------------------------------------------------------------------------------
 
 FileArgument = Annotated[Path, typer.Argument(help="Configuration (docs/configuration.md).", metavar="FILE")]
 LastFileArgument = Annotated[

@@ -30,11 +30,11 @@ _BY_PANEL = {
         "describe": (".show:describe_command", "All that is known of one port: describe s1:3."),
         "watch": (".watch:watch_app", "All of it over time: in the terminal, as a page, for Prometheus, in a file."),
         "trace": (".trace:trace_command", "One packet's way: parser, tables, actions, queue, drop reason."),
-        "log": (".log:log_command", "What changed when, and why: the loop's event log."),
+        "log": (".show:log_command", "What changed when, and why: the loop's event log."),
     },
     "Tune": {
         **command_groups(),
-        "undo": (".undo:undo_command", "Take the last change back, or list the changes."),
+        "undo": (".change:undo_command", "Take the last change back, or list the changes."),
     },
     "Set up and run": {
         "new": (".new:new_command", "Write a queueing scheme, a sender or an experiment of your own to begin from."),

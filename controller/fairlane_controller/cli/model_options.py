@@ -26,19 +26,32 @@ def options_of(model: type[BaseModel]) -> Callable[[Function], Function]:
 
 def with_options(options: Sequence[inspect.Parameter]) -> Callable[[Function], Function]:
     """Give a command more options; its parameter `changes` gets the values of those that were given, by name."""
+    return replacing("changes", options, lambda values, _: {n: one for n, one in values.items() if one is not None})
+
+
+def replacing(
+    name: str, options: Sequence[inspect.Parameter], value_of: Callable[[dict[str, Any], dict[str, Any]], Any]
+) -> Callable[[Function], Function]:
+    """Give a command options in place of one of its parameters.
+
+    Args:
+        name: The parameter.
+        options: The options.
+        value_of: Its value by the values of the options, and of the command's other parameters.
+    """
 
     def decorate(command: Function) -> Function:
         signature = inspect.signature(command, eval_str=True)
 
         @functools.wraps(command)
         def replaced(**given: Any) -> Any:
-            changes = {one.name: given.pop(one.name) for one in options}
-            return command(**given, changes={name: value for name, value in changes.items() if value is not None})
+            values = {one.name: given.pop(one.name) for one in options}
+            return command(**given, **{name: value_of(values, given)})
 
         parameters = [
             new.replace(kind=inspect.Parameter.KEYWORD_ONLY)
             for one in signature.parameters.values()
-            for new in (options if one.name == "changes" else [one])
+            for new in (options if one.name == name else [one])
         ]
         setattr(replaced, "__signature__", signature.replace(parameters=parameters))  # noqa: B010 - typer reads it
         return replaced

@@ -17,9 +17,8 @@ from fairlane_controller.cli.model_options import options_of
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
 from fairlane_controller.cli.output import print_json, print_table, say
 from fairlane_controller.cli.targets import Targets, resolve
-from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import plan_on
-from fairlane_controller.config.read import Loaded, Source, parse
+from fairlane_controller.config.read import Loaded, Source, check, parse
 from fairlane_controller.config.show import program_config, with_units
 from fairlane_controller.documents import is_array, is_table
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input, find_by_name

@@ -9,8 +9,8 @@ from fairlane_controller.verbs.catalog import CATALOG
 MANY, VERBS = "Programs, and many lines at once", "Verbs of simple_switch_CLI"
 COMMANDS = [
     LazyCommand("script", ".verbs:script_command", "Lines of a file as one change, all or nothing.", MANY),
-    LazyCommand("compile", ".compile:compile_command", "Compile the P4 program of a folder (p4c-bm2-ss).", MANY),
-    LazyCommand("test", ".ptf:ptf_command", "Test a program packet by packet (PTF).", MANY),
+    LazyCommand("compile", ".folder:compile_command", "Compile the P4 program of a folder (p4c-bm2-ss).", MANY),
+    LazyCommand("test", ".folder:ptf_command", "Test a program packet by packet (PTF).", MANY),
     *(LazyCommand(verb.name, f".verbs:{verb.name}", verb.summary, VERBS) for verb in CATALOG),
 ]
 

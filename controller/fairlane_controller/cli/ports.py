@@ -21,20 +21,21 @@ from fairlane_controller.cli.options import (
     IntervalOption,
     JsonOption,
     PortArgument,
+    PortRef,
     StateOption,
     SwitchOption,
 )
 from fairlane_controller.cli.output import print_json, print_table, say
 from fairlane_controller.cli.show import measure_command
-from fairlane_controller.cli.targets import Targets, resolve
-from fairlane_controller.cli.types import PortRef
+from fairlane_controller.cli.targets import Targets, on_switches, resolve
 from fairlane_controller.config.compare import PortPlan, plan_port
 from fairlane_controller.config.model import PortConfig
 from fairlane_controller.errors import FairlaneError, bad_input
 from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import PortChange, PortInfo, QueueInfo, find_port
-from fairlane_controller.history import Sites, changing
+from fairlane_controller.history.sites import Sites
 from fairlane_controller.history.steps import make
+from fairlane_controller.history.undo import changing
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.pictures import answering, take_two
 from fairlane_controller.state.run_state import RunState
@@ -68,8 +69,7 @@ def ports(
     targets = resolve(state, switch)
 
     async def read() -> tuple[list[PolledPort], list[FairlaneError]]:
-        snapshot, _ = await take_two(targets, interval)
-        return await poll_ports(targets, snapshot, queues=False)
+        return await poll_ports(targets, await take_two(targets, interval), queues=False)
 
     found, problems = asyncio.run(read())
     with answering(problems, len(targets.endpoints)):
@@ -173,12 +173,13 @@ def _read(unit: str, flag: str, text: str) -> int:
 
 @ports_app.command("set")
 @with_options([*_set_options()])
+@on_switches
 def set_(
     port: PortArgument,
     changes: dict[str, Any],
     weight: Annotated[list[str] | None, typer.Option("--queue-weight", help="QUEUE=WEIGHT; repeatable.", metavar="QUEUE=WEIGHT")] = None,
-    state: StateOption = None,
-    switch: SwitchOption = None,
+    *,
+    targets: Targets,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
@@ -189,7 +190,7 @@ def set_(
     Examples: `fairlane ports set s1:3 --rate 2Mbps --queue-packets 100`, `fairlane ports set s1:3 --scheduler drr --queue-weight 1=3`,
     `fairlane ports set s1:3 --down`
     """
-    targets, change = resolve(state, switch, port), PortChange(**changes, weights=dict(map(_weight, weight or ())))
+    change = PortChange(**changes, weights=dict(map(_weight, weight or ())))
     need_changes("ports set", change.values_by_name)
     switch_name = targets.one(port).name
     number, plan = asyncio.run(_set(targets, port, change, dry_run))

@@ -15,17 +15,14 @@ import typer
 from fairlane_controller.cli.options import StateOption, SwitchOption
 from fairlane_controller.cli.output import say
 from fairlane_controller.cli.targets import resolve
-from fairlane_controller.config.check import check
-from fairlane_controller.config.read import read_file
-from fairlane_controller.config.target import addressed
+from fairlane_controller.config.read import addressed, check, read_file
 from fairlane_controller.errors import bad_input
 from fairlane_controller.logs import printed
-from fairlane_controller.loop.dry_run import run_dry
-from fairlane_controller.loop.run import LoopTarget, control_of, run_loop
+from fairlane_controller.loop.run import LoopTarget, control_of, run_dry, run_loop
 from fairlane_controller.metrics.exporter import beside
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
-from fairlane_controller.switch.setup import endpoint_of
+from fairlane_controller.switch.client import endpoint_of
 from fairlane_controller.web.server import parse_listen
 
 

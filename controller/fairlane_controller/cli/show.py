@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane status`, `flows`, `drops`, `describe` and `ports measure`: what the switches and the loop know now."""
+"""`fairlane status`, `flows`, `drops`, `describe`, `ports measure` and `log`: what the switches and the loop know now, and why what changed when."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
+import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
@@ -15,30 +16,31 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from fairlane_controller.cli.log import print_events
 from fairlane_controller.cli.options import (
     RATES_OVER,
     IntervalOption,
     JsonOption,
     OnlyPortArgument,
     PortArgument,
+    PortRef,
+    Seconds,
     StateOption,
     SwitchOption,
+    time_option,
 )
 from fairlane_controller.cli.output import console, print_json, print_table, say
 from fairlane_controller.cli.signals import make_end_event
-from fairlane_controller.cli.targets import Targets, known_port, resolve
-from fairlane_controller.cli.types import PortRef, Seconds, time_option
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.cli.targets import Targets, known_port, on_switches, resolve
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, out_of_range
 from fairlane_controller.live.events import EventFilter, EventTail, line_of, read_events
 from fairlane_controller.live.model import DROP_COLUMNS, ObjectRow, PortRow, Snapshot
 from fairlane_controller.live.pictures import answering, need_none, need_switches, snapshots, take_two, unread
 from fairlane_controller.live.shown import PORT, heading_of, loop_in_words, text_of, troubles
-from fairlane_controller.program.contract import Program
-from fairlane_controller.program.reasons import meaning
+from fairlane_controller.program.contract import Program, meaning
 from fairlane_controller.program.rows import GOODPUT, Column, Kind
 from fairlane_controller.state.ask import ask_backup
-from fairlane_controller.state.events import log_of
+from fairlane_controller.state.events import EVENTS_FILE, log_of
+from fairlane_controller.state.run_state import find_folder
 from fairlane_controller.units import counted
 
 Lines = Iterable[tuple[Sequence[object], Mapping[str, Any]]]
@@ -62,7 +64,7 @@ def _reading(targets: Targets, port: PortRef | None, interval_s: float) -> Gener
 async def _read(targets: Targets, port: PortRef | None, interval_s: float) -> Snapshot:
     """A snapshot with rates over `interval_s`; where a port is named, with its rows only."""
     number = known_port(targets, port)
-    snapshot, _ = await take_two(targets, interval_s)
+    snapshot = await take_two(targets, interval_s)
     if number is None:
         return snapshot
     rows = {
@@ -71,11 +73,12 @@ async def _read(targets: Targets, port: PortRef | None, interval_s: float) -> Sn
     return replace(snapshot, **rows)
 
 
+@on_switches
 def flows_command(
     port: OnlyPortArgument = None,
     interval: IntervalOption = RATES_OVER,
-    state: StateOption = None,
-    switch: SwitchOption = None,
+    *,
+    targets: Targets,
     as_json: JsonOption = False,
 ) -> None:
     """Show the objects that the program has at its ports, such as flows: what waits of each, how much may, what it gets, what is refused.
@@ -85,7 +88,7 @@ def flows_command(
 
     Examples: `fairlane flows`, `fairlane flows --interval 0`, `fairlane flows s1:3 --json`
     """
-    with _reading(resolve(state, switch, port), port, interval) as snapshot:
+    with _reading(targets, port, interval) as snapshot:
         found = {kind: snapshot.objects_of_kind(kind.name) for kind in snapshot.kinds if not kind.brief}
         if not found:
             programs = ", ".join(snapshot.programs) or "that runs"
@@ -106,11 +109,12 @@ def _print_objects(snapshot: Snapshot, kind: Kind, rows: Iterable[ObjectRow], *,
     _print(kind.title, ("switch", "port", kind.name), kind.columns, lines, wide, empty=empty)
 
 
+@on_switches
 def drops_command(
     port: OnlyPortArgument = None,
     interval: IntervalOption = RATES_OVER,
-    state: StateOption = None,
-    switch: SwitchOption = None,
+    *,
+    targets: Targets,
     as_json: JsonOption = False,
 ) -> None:
     """Show the packets that were dropped, by reason: how many since the counters began, and how many a second now.
@@ -120,7 +124,7 @@ def drops_command(
 
     Examples: `fairlane drops`, `fairlane drops --interval 5s`, `fairlane drops s1:3 --json`
     """
-    with _reading(resolve(state, switch, port), port, interval) as snapshot:
+    with _reading(targets, port, interval) as snapshot:
         if as_json:
             print_json(drop_lines(snapshot))
         else:
@@ -152,13 +156,14 @@ def _print_drops(snapshot: Snapshot) -> None:
 INTERVAL = Seconds(2)
 
 
+@on_switches
 def status_command(
     watch: Annotated[bool, typer.Option("--watch", help="Repeat it until Ctrl-C.")] = False,
     interval: Annotated[
         Seconds, time_option("--interval", "-i", help="With --watch: the period.", at_least=0.1, at_most=600)
     ] = INTERVAL,
-    state: StateOption = None,
-    switch: SwitchOption = None,
+    *,
+    targets: Targets,
     as_json: JsonOption = False,
 ) -> None:
     """Show the loop and its backup, the switches, each managed port with its settings, measurements and drops, and the last event.
@@ -169,11 +174,11 @@ def status_command(
 
     Examples: `fairlane status`, `fairlane status -s s1 --json`, `fairlane status --watch`
     """
-    snapshot = asyncio.run(_status(resolve(state, switch), interval if watch else None, as_json))
+    snapshot = asyncio.run(_status(targets, interval if watch else None, as_json))
     if not all(row.reachable for row in snapshot.switches):
         raise typer.Exit(ErrorCode.SWITCH_UNREACHABLE.exit_code)
     if snapshot.loop_error is not None:
-        raise typer.Exit(FairlaneError.from_json(dict(snapshot.loop_error)).exit_code)
+        raise typer.Exit(FairlaneError.from_json(snapshot.loop_error).exit_code)
     if snapshot.dead:
         raise typer.Exit(ErrorCode.INTERNAL.exit_code)
 
@@ -211,18 +216,8 @@ def _print_status(snapshot: Snapshot, backup: dict[str, Any] | None, event: dict
     name = f"topology {snapshot.topology}{title}" if snapshot.topology else "switches by address"
     flows = [row.details["flows"] for row in snapshot.loop or () if row.details.get("flows") is not None]
     loop = loop_in_words(snapshot)[1] + (f", {counted(sum(flows), 'flow')}" if flows else "")
-    say(
-        "; ".join(
-            [
-                ", ".join(
-                    filter(
-                        None, (name, snapshot.target, *(f"{one} on{switches}" for one, switches in programs.items()))
-                    )
-                ),
-                loop,
-            ]
-        )
-    )
+    about = (name, snapshot.target, *(f"{one} on{switches}" for one, switches in programs.items()))
+    say(f"{', '.join(filter(None, about))}; {loop}")
     if backup:
         away = [entry["switch"] for entry in backup["switches"] if entry["error"]]
         note = f", but does not reach {', '.join(away)}" if away else ""
@@ -257,14 +252,15 @@ def _print_ports(snapshot: Snapshot, program: Program, *, wide: bool = False) ->
     _print(program.ports_title, ("switch", "port", *([kind.short] if kind else [])), columns, lines, wide)
 
 
-def measure_command(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
+@on_switches
+def measure_command(*, targets: Targets, as_json: JsonOption = False) -> None:
     """Show what the running loop measures of each managed port: bandwidth, delay, …
 
     Examples: `fairlane ports measure`, `fairlane ports measure --json`
     """
-    with _reading(resolve(state, switch), None, 0.0) as snapshot:
+    with _reading(targets, None, 0.0) as snapshot:
         if snapshot.loop_error is not None:
-            raise FairlaneError.from_json(dict(snapshot.loop_error))
+            raise FairlaneError.from_json(snapshot.loop_error)
         if snapshot.loop is None:
             raise ErrorCode.NO_LOOP("ports are measured by the running loop: start it with `fairlane run`")
         if as_json:
@@ -278,7 +274,7 @@ def _print_measured(snapshot: Snapshot) -> None:
     """One line a value: with how much it may be wrong, how many observations it is of, and how old the last one is."""
     columns = ("switch", "port", "what", "value", "± 95 %", "observations", "age", "by")
     found = [(port, snapshot.program_of(port.switch)) for port in snapshot.ports]
-    lines = [line for port, program in found if program is not None for line in _lines(port, program)]
+    lines = [line for port, program in found for line in _lines(port, program)]
     print_table("measured", columns, lines, empty="nothing yet")
     needs = {program.measuring_needs: None for program in snapshot.programs.values() if program.measuring_needs}
     if any(line[3] == "-" for line in lines):
@@ -304,11 +300,12 @@ def _lines(port: PortRow, program: Program) -> Iterator[tuple[object, ...]]:
 LAST_EVENTS = 5
 
 
+@on_switches
 def describe_command(
     port: PortArgument,
     interval: IntervalOption = RATES_OVER,
-    state: StateOption = None,
-    switch: SwitchOption = None,
+    *,
+    targets: Targets,
     as_json: JsonOption = False,
 ) -> None:
     """Show all that is known of one port: the port and its queues, settings, measurements, objects of the program, drops, last events.
@@ -322,7 +319,6 @@ def describe_command(
         print_queues,
     )  # with all that changes a port
 
-    targets = resolve(state, switch, port)
     name, number = targets.one(port).name, known_port(targets, port)
 
     async def read() -> tuple[Snapshot, list[PolledPort]]:
@@ -351,3 +347,60 @@ def describe_command(
             _print_objects(one, kind, one.objects_of_kind(kind.name), wide=True)
     _print_drops(one)
     print_events(events, False)
+
+
+FOLLOW_PERIOD_S = 0.2
+DEFAULT_LAST = 20
+MAX_LAST = 1_000_000
+
+
+def log_command(
+    port: OnlyPortArgument = None,
+    last: Annotated[int, typer.Option("--last", help="So many.", metavar="N")] = DEFAULT_LAST,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
+    event: Annotated[list[str] | None, typer.Option("--event", "-e", help="Only these; repeatable.", metavar="EVENT")] = None,
+    switch: SwitchOption = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Show the event log: time (UTC), place, event, and why. With --json all inputs; with --follow one JSON object a line.
+
+    Examples: `fairlane log`, `fairlane log --last 100 --event threshold`, `fairlane log s1:3 -f`
+    """
+    if not 1 <= last <= MAX_LAST:
+        raise out_of_range("--last", last, 1, MAX_LAST)
+    folder = find_folder(state)
+    if switch or (port and port.switch):
+        switch = [endpoint.name for endpoint in resolve(str(folder), switch, port).endpoints]
+    wanted = EventFilter(tuple(event or ()), tuple(switch or ()), port.number if port else None)
+    path = folder / EVENTS_FILE
+    if not path.exists() and not follow:
+        raise bad_file(f"there is no event log yet ({path}): `fairlane run` writes one")
+    # The tail begins before the file is read, so that no event falls between them.
+    tail = EventTail(path, first=0)
+    if follow:
+        tail.new()
+    events = read_events(path, wanted, last, check_names=not follow)
+    if not follow:
+        if as_json:
+            print_json(events)
+        elif not events:
+            say("no such event", error=True)
+        else:
+            print_events(events, False)
+        return
+    print_events(events, as_json)
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            print_events([one for one in tail.new() if wanted.takes(one) and one not in events], as_json)
+            events = []  # only what came while the file was read can be there twice
+            time.sleep(FOLLOW_PERIOD_S)
+
+
+def print_events(events: list[dict[str, Any]], as_json: bool) -> None:
+    """A line for each event, for people or as JSON."""
+    for event in events:
+        if as_json:
+            print(json.dumps(event, default=str), flush=True)
+        else:
+            say(line_of(event))

@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairlane_controller.cli.types import PortRef
+from fairlane_controller.cli.model_options import replacing
+from fairlane_controller.cli.options import PortRef, StateOption, SwitchOption
 from fairlane_controller.errors import ErrorCode, bad_file, bad_input
 from fairlane_controller.state.ask import loop_runs
 from fairlane_controller.state.run_state import RunState, find_folder, read_run_state
-from fairlane_controller.switch.client import Endpoint
+from fairlane_controller.switch.client import Endpoint, endpoint_of
 from fairlane_controller.switch.security import tls_of_environment
-from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.switch.shared import CPU_PORT
 
 _ADDRESS = re.compile(
@@ -86,6 +87,17 @@ def resolve(state: str | None, switches: list[str] | None, port: PortRef | None 
     if not chosen:
         raise bad_file(f"the topology {run.name!r} has no switch")
     return Targets(tuple(endpoint_of(s) for s in chosen), run)
+
+
+on_switches = replacing(
+    "targets",
+    [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in {"state": StateOption, "switch": SwitchOption}.items()
+    ],
+    lambda values, given: resolve(values["state"], values["switch"], given.get("port")),
+)
+"""Gives a command `--state` and `--switch`; its parameter `targets` gets the switches that they, and its parameter `port`, mean."""
 
 
 def known_port(targets: Targets, ref: PortRef | None) -> int | None:

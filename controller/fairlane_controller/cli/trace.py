@@ -13,13 +13,17 @@ import typer
 from rich.text import Text
 from rich.tree import Tree
 
-from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption, port_argument
+from fairlane_controller.cli.options import (
+    JsonOption,
+    PortRef,
+    Seconds,
+    port_argument,
+    time_option,
+)
 from fairlane_controller.cli.output import console
-from fairlane_controller.cli.targets import Targets, resolve
-from fairlane_controller.cli.types import PortRef, Seconds, time_option
+from fairlane_controller.cli.targets import Targets, on_switches
 from fairlane_controller.errors import ErrorCode, bad_input
-from fairlane_controller.program.contract import Program
-from fairlane_controller.program.reasons import reasons_of
+from fairlane_controller.program.contract import Program, reasons_of
 from fairlane_controller.program.registry import find_program
 from fairlane_controller.switch import frames
 from fairlane_controller.switch.client import SwitchClient
@@ -38,6 +42,7 @@ def parse_hex(text: str) -> bytes:
         raise bad_input("--hex: must be pairs of hexadecimal digits, e.g. 080000000100…") from None
 
 
+@on_switches
 def trace_command(
     port: Annotated[PortRef, port_argument("Where the packet comes in: s1:1, or 1 with --switch.")],
     packet: Annotated[str | None, typer.Option("--packet", help=f"A packet such as {frames.EXAMPLE}; options {', '.join(frames.OPTION_MAX)}.")] = None,
@@ -48,15 +53,14 @@ def trace_command(
     count: Annotated[int, typer.Option("--count", help="With --live: the number of packets.")] = 1,
     timeout: Annotated[Seconds, time_option("--timeout", help="With --live: max time to wait.", at_least=1, at_most=3600)] = TIMEOUT,
     full: Annotated[bool, typer.Option("--full", help="Also what changed nothing, and conditions that were false.")] = False,
-    state: StateOption = None,
-    switch: SwitchOption = None,
+    *,
+    targets: Targets,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
     """Show what a switch does with a packet, and why. Nothing is sent, and nothing is changed on the switch.
 
     Example: `fairlane trace s1:1 --live --filter src=10.0.1.1,dport=5001`
     """
-    targets = resolve(state, switch, port)
     endpoint = targets.one(port)
     sources = (packet, frames.packet), (pcap, frames.from_pcap)
     given = [parse(text) for text, parse in sources if text is not None]

@@ -12,11 +12,10 @@ import typer
 from rich.console import Console
 
 from fairlane_controller.cli.lazy import LazyCommand, lazy_app
-from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption
+from fairlane_controller.cli.options import JsonOption, Seconds, StateOption, SwitchOption, time_option
 from fairlane_controller.cli.output import console, print_json, say
 from fairlane_controller.cli.signals import make_end_event
-from fairlane_controller.cli.targets import Targets, resolve
-from fairlane_controller.cli.types import Seconds, time_option
+from fairlane_controller.cli.targets import Targets, on_switches, resolve
 from fairlane_controller.errors import bad_input
 from fairlane_controller.export import Export
 from fairlane_controller.live.events import EventTail
@@ -61,6 +60,7 @@ def watch_command(
 DURATION, INTERVAL = Seconds(10), Seconds(0.5)
 
 
+@on_switches
 def export_command(
     file: Annotated[Path, typer.Argument(help="NAME.csv, NAME.parquet or NAME.jsonl.", metavar="FILE")],
     duration: Annotated[Seconds, time_option("--for", help="How long.")] = DURATION,
@@ -70,8 +70,8 @@ def export_command(
         typer.Option("--rows", help="Of a CSV or Parquet file: ports, drops, or objects of the program by their plural, such as flows; repeatable.", metavar="KIND"),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
-    state: StateOption = None,
-    switch: SwitchOption = None,
+    *,
+    targets: Targets,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
     """Write what happens into a file: a row a port, object or drop reason every half second. What is in the file stays after Ctrl-C.
@@ -82,7 +82,7 @@ def export_command(
     Examples: `fairlane watch export run.csv --for 1m`, `fairlane watch export run.parquet --rows flows --interval 0.1s`, `fairlane watch export run.jsonl`
     """
     count = max(1, int(duration / interval + 1e-9))
-    work = _export(resolve(state, switch), file, list(dict.fromkeys(rows or ["ports"])), overwrite, count, interval)
+    work = _export(targets, file, list(dict.fromkeys(rows or ["ports"])), overwrite, count, interval)
     taken, files = asyncio.run(work)
     if as_json:
         listed = [{"file": str(path), "rows": number} for path, number in files.items()]

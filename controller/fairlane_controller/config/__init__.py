@@ -3,10 +3,8 @@
 
 | file | what |
 |---|---|
-| `model.py`, `schema.py` | `fairlane.toml` as values; its JSON schema for editors |
-| `read.py` | the file to values, or an error with line, key and what is allowed |
-| `target.py` | the topology that it is for |
-| `check.py` | what a file must fulfil as a whole and on the topology that runs |
+| `model.py` | `fairlane.toml` as values; its JSON schema for editors |
+| `read.py` | the file to values, or an error with line, key and what is allowed; what it must fulfil as a whole and on the topology that runs; which topology that is |
 | `compare.py` | the plan: what the file says beside what the switches have, and the steps that end the difference; a change of a port |
 | `apply.py` | the plan into all switches, or into none |
 | `show.py` | what is in force as such a file |

@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairlane_controller import history
-from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import CONFIG, Row, compare, read_applied
-from fairlane_controller.config.model import Place
-from fairlane_controller.config.read import Loaded, Source, parse
+from fairlane_controller.config.read import Loaded, Source, check, parse
 from fairlane_controller.config.show import port_in_force
 from fairlane_controller.errors import bad_input
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.history.steps import make
+from fairlane_controller.history.undo import changing
+from fairlane_controller.program.contract import Place
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.state.store import STATE_FILE, Store
@@ -54,7 +53,7 @@ async def apply(loaded: Loaded, run: RunState, command: str) -> Applied:
         FairlaneError: BAD_FILE before anything is read, or what a switch refused, with everything as it was.
     """
     check(loaded, run)
-    async with history.changing(run.folder, command, run), Sites(run) as sites:
+    async with changing(run.folder, command, run), Sites(run) as sites:
         return await _write(loaded, loaded, run, sites)
 
 
@@ -73,7 +72,7 @@ async def apply_to_port(run: RunState, place: Place, given: Plain, command: str)
     Raises:
         FairlaneError: BAD_INPUT, or what a switch refused, with everything as it was.
     """
-    async with history.changing(run.folder, command, run), Sites(run) as sites:
+    async with changing(run.folder, command, run), Sites(run) as sites:
         loaded, row = await changed_port(run, place, given)
         check(loaded, run)
         return await _write(loaded, _with_last_applied(loaded, run), run, sites), row

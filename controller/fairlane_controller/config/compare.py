@@ -11,24 +11,22 @@ from typing import Any
 
 from finsy import P4Schema
 
-from fairlane_controller.config.check import check
 from fairlane_controller.config.model import FairlaneConfig, PortConfig
-from fairlane_controller.config.read import Loaded
+from fairlane_controller.config.read import Loaded, check
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file
 from fairlane_controller.gnmi.ports import PortChange, PortInfo
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.history.steps import LoopStep, PortStep, Step, port_step
-from fairlane_controller.program.contract import Config, Plan, Program
+from fairlane_controller.program.contract import Config, Plan, Program, port_state
 from fairlane_controller.program.registry import check_program, load_program
 from fairlane_controller.state.ask import ask
-from fairlane_controller.state.run_state import PortState, RunState
+from fairlane_controller.state.run_state import RunState
 from fairlane_controller.state.store import STATE_FILE, Store
-from fairlane_controller.switch.changeset import ChangeSet
+from fairlane_controller.switch.changeset import ChangeSet, difference, entries_by_key, read_entries
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import difference, entries_by_key, read_entries
 from fairlane_controller.switch.entities import EntityChange, Entries, same_entity
 from fairlane_controller.switch.shared import UNLIMITED
-from fairlane_controller.switch.updates import Plain, action_text, changed_arguments, match_text, plain_change
+from fairlane_controller.switch.updates import Plain, action_text, changed_arguments, match_text, plain_update
 from fairlane_controller.units import format_rate
 
 CONFIG = "config"
@@ -73,7 +71,7 @@ class SwitchDiff:
     @property
     def updates(self) -> list[Plain]:
         """The changes of entries as plain data."""
-        return [plain_change(one) for one in self.changes]
+        return [plain_update(one.kind, one.entity) for one in self.changes]
 
     @property
     def notes(self) -> list[str]:
@@ -355,8 +353,7 @@ def entries_of_queue(
         current: the entries that the switch has in the program's tables.
         scales: whether settings follow the queue's room, too; not where a configuration gives them.
     """
-    state = (run.switch(step.switch).port(step.port) if run is not None else None) or PortState(port=step.port)
-    state = state.model_copy(update=step.after.values_by_name)
+    state = port_state(run, (step.switch, step.port)).model_copy(update=step.after.values_by_name)
     old, new = dict[str, Any](), entries_by_key(client, program.entries_for_queues(state, current))
     now = program.ports_of(step.switch, current).get(step.port)
     packets, size = step.after.queue_packets, step.after.queue_bytes

@@ -2,12 +2,13 @@
 """The one configuration file, `fairlane.toml`, as values: topology, loop, ports, and the sections of the programs.
 
 The core has its own sections; what a program can be set to comes from its `Settings`, `Sections` and `LoopSettings` alone, and is joined
-here (`config_model`). What one value alone can show is refused here; what needs others, or the topology, in `check.py`. A section that
+here (`config_model`). What one value alone can show is refused here; what needs others, or the topology, in `read.py`. A section that
 the file has not got is None: what the switches hold of it is left alone.
 """
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, create_model
 
 from fairlane_controller.gnmi.ports import LinkLayer, Scheduler
-from fairlane_controller.program.contract import Config, Program
+from fairlane_controller.program.contract import Config, Place, Program, port_state
 from fairlane_controller.program.quantities import (
     CellLimit,
     PacketLimit,
@@ -27,10 +28,6 @@ from fairlane_controller.program.registry import loaded_programs
 from fairlane_controller.program.settings import Section
 from fairlane_controller.state.run_state import PortState, RunState
 from fairlane_controller.switch.shared import QUEUES_MAX, PortNumber, SwitchName
-
-Place = tuple[str, int]
-"""(switch, port)."""
-
 
 # ---- topology --------------------------------------------------------------------------------------------------------
 
@@ -116,10 +113,8 @@ class PortConfig(Section):
 
     def state(self, run: RunState | None) -> PortState:
         """The port as the run state knows it, with the queue that this gives it."""
-        switch = next((one for one in run.switches if one.name == self.switch), None) if run is not None else None
-        known = switch.port(self.port) if switch is not None else None
         given = self.model_dump(include={"queue_packets", "queue_bytes"}, exclude_none=True)
-        return (known or PortState(port=self.port)).model_copy(update=given)
+        return port_state(run, self.place).model_copy(update=given)
 
 
 # ---- all of it -------------------------------------------------------------------------------------------------------
@@ -172,3 +167,19 @@ def config_model(*programs: Program) -> type[FairlaneConfig]:
     loop: Any = loop_model(*programs)
     ports: Any = tuple[port, ...] | None
     return _joined(FairlaneConfig, "Sections", programs, loop=(loop | None, None), ports=(ports, None))
+
+
+# ---- for editors: taplo and others complete keys and underline mistakes by a schema ------------------------------------
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def json_schema() -> dict[str, Any]:
+    """The schema; its descriptions are the model's own."""
+    made = config_model().model_json_schema(by_alias=True, mode="validation")
+    return {"$schema": DIALECT, **made, "title": "fairlane.toml"}
+
+
+def json_schema_text() -> str:
+    """As `docs/fairlane.schema.json` has it."""
+    return json.dumps(json_schema(), indent=2) + "\n"

@@ -1,23 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a configuration file: every error says line, column, key, what is wrong, the nearest valid key and what is allowed."""
+"""Reading and checking a configuration file: every error says line, column, key, what is wrong, the nearest valid key and what is allowed."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from fairlane_controller.config.model import FairlaneConfig, config_model
+from fairlane_controller.config.model import FairlaneConfig, SwitchConfig, config_model
 from fairlane_controller.documents import DocumentError, is_array, is_table, parse_toml
-from fairlane_controller.errors import FairlaneError, bad_file
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file
 from fairlane_controller.problems import allowed_keys, bad_config, describe_one, problem_path
-from fairlane_controller.program.registry import folder_of, is_folder, load_program
+from fairlane_controller.program.contract import Place
+from fairlane_controller.program.registry import folder_of, is_folder, load_program, loaded_programs
 from fairlane_controller.state import files
-from fairlane_controller.state.run_state import DEFAULT_PROGRAM, find_folder, read_run_state, state_root
+from fairlane_controller.state.run_state import (
+    DEFAULT_PROGRAM,
+    RunState,
+    SwitchState,
+    find_folder,
+    read_run_state,
+    state_root,
+    write_topology,
+)
+from fairlane_controller.state.store import STATE_FILE
 
 Position = tuple[int, int]
 """Line and column, from 1."""
@@ -202,3 +212,135 @@ def nearest(found: dict[str, Position], path: str) -> Position | None:
     while path and path not in found:
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
     return found.get(path)
+
+
+# ---- what it must fulfil as a whole, and on the topology that runs -------------------------------------------------------
+
+
+def check(loaded: Loaded, run: RunState | None) -> None:
+    """Check a configuration as a whole.
+
+    Args:
+        loaded: what was read.
+        run: the topology that it is for; None: check only what the file alone can show.
+
+    Raises:
+        FairlaneError: BAD_FILE with the first problems, each with its place.
+    """
+    problems = problems_of(loaded.config, run)
+    if problems:
+        raise loaded.source.error(problems)
+
+
+def problems_of(config: FairlaneConfig, run: RunState | None) -> list[str]:
+    """Everything that is wrong with it, each `policies[0].port: what, and what is allowed`."""
+    name = run.program if run is not None else config.program
+    programs = loaded_programs() if name is None else [load_program(name)]
+    problems = [*_program(config, run), *_topology(config, run), *_ports(config, run)]
+    return problems + [problem for one in programs for problem in one.check(config.part_of(one, run), run)]
+
+
+def _program(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
+    if run is not None and config.program and _resolved(config.program) != _resolved(run.program):
+        yield f"program: the topology {run.name!r} runs {run.program}, not {config.program}: start it with the program {config.program}"
+
+
+def _resolved(program: str) -> str:
+    return str(folder_of(program)) if is_folder(program) else program
+
+
+def _topology(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
+    names = [switch.name for switch in config.topology.switches]
+    for index, switch in enumerate(config.topology.switches):
+        at = f"topology.switches[{index}]"
+        if names.index(switch.name) != index:
+            yield f"{at}.name: {switch.name!r} occurs twice; a switch may occur once"
+        tls = switch.tls
+        if tls is not None and (tls.cert is None) != (tls.key is None):
+            yield f"{at}.tls: cert and key belong together: give both of them, or none"
+        if run is not None:
+            yield from run.unknown_switch(f"{at}.name", switch.name)
+
+
+def _ports(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
+    seen: dict[Place, int] = {}
+    for index, port in enumerate(config.ports or ()):
+        first = seen.setdefault(port.place, index)
+        if first != index:
+            yield f"ports[{index}]: {port.switch}:{port.port} is ports[{first}] too; a port may occur once"
+        if run is not None:
+            yield from run.unknown_place(f"ports[{index}]", port.switch, port.port)
+
+
+# ---- the topology that it is for: the running one that it names, with the addresses that it gives -----------------------
+
+
+def find_run(loaded: Loaded, state: str | None) -> RunState:
+    """The run state that `--state` names, else the file, else the only one.
+
+    A file with a name and switches describes a topology by itself where none of that name runs: `ensure_run_folder` gives it a run state.
+
+    Raises:
+        FairlaneError: NO_TOPOLOGY when there is none; BAD_FILE when the file's own switches have no name to be found by.
+    """
+    topology = loaded.config.topology
+    try:
+        return addressed(loaded, read_run_state(folder_for(topology.name, state)))
+    except FairlaneError as ex:
+        if ex.code is not ErrorCode.NO_TOPOLOGY or state is not None or not topology.switches:
+            raise
+    if not topology.name:
+        problem = "topology.switches: no topology runs that has them: give topology.name, by which commands find them"
+        raise loaded.source.error([problem])
+    return RunState(
+        name=topology.name,
+        target=topology.target,
+        program=loaded.config.program or DEFAULT_PROGRAM,
+        switches=tuple(_described(one, (loaded.path or Path()).parent) for one in topology.switches),
+        folder=state_root() / topology.name,
+    )
+
+
+def ensure_run_folder(run: RunState) -> None:
+    """Make the run-state folder of a topology that only a file describes, so that every command finds it. Raises BAD_FILE."""
+    if (run.folder / STATE_FILE).exists():
+        return
+    try:
+        run.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as ex:
+        raise bad_file(f"cannot make {run.folder}: {ex.strerror}") from None
+    write_topology(run.folder, run.model_dump(mode="json", by_alias=True, exclude={"folder"}, exclude_none=True))
+
+
+def running(loaded: Loaded, state: str | None) -> RunState | None:
+    """As `find_run`; None when no topology runs and `state` asks for none."""
+    try:
+        return find_run(loaded, state)
+    except FairlaneError as ex:
+        if state is not None or ex.code is not ErrorCode.NO_TOPOLOGY:
+            raise
+        return None
+
+
+def addressed(loaded: Loaded, run: RunState) -> RunState:
+    """The run state with the addresses, device ids and TLS files of the file's switches; paths are relative to the file."""
+    given = {one.name: _described(one, (loaded.path or Path()).parent) for one in loaded.config.topology.switches}
+
+    def with_address(switch: SwitchState) -> SwitchState:
+        new = given.get(switch.name)
+        if new is None:
+            return switch
+        return switch.model_copy(update={"grpc": new.grpc, "device_id": new.device_id, "tls": new.tls or switch.tls})
+
+    return run.model_copy(update={"switches": tuple(map(with_address, run.switches))})
+
+
+def _described(switch: SwitchConfig, base: Path) -> SwitchState:
+    """A switch as the file alone describes it; its paths are relative to the file's folder, `base`."""
+
+    def located(value: Any) -> Any:
+        if is_table(value):
+            return {key: located(one) for key, one in value.items()}
+        return base / value.expanduser() if isinstance(value, Path) else value
+
+    return SwitchState.model_validate(located(switch.model_dump(by_alias=True)))

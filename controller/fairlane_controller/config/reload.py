@@ -18,9 +18,8 @@ from pydantic import ValidationError
 from fairlane_controller.config.apply import apply, last_applied
 from fairlane_controller.config.compare import CONFIG, read_applied
 from fairlane_controller.config.model import LoopConfig
-from fairlane_controller.config.read import read_file
-from fairlane_controller.config.target import addressed
-from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input, unknown_name
+from fairlane_controller.config.read import addressed, read_file
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input
 from fairlane_controller.state.ask import Asker, own_loop
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import RunState
@@ -30,7 +29,6 @@ POLL_S = 0.25
 """Between two polls of the file; a new version is read when two polls see the same, since it may be half written before."""
 RETRY_S = 0.5
 """Pause before the next try while a switch is away or has no program."""
-OPS = ("loop_options", "loop_put")
 _RETRYABLE = (ErrorCode.SWITCH_UNREACHABLE, ErrorCode.TIMED_OUT, ErrorCode.NO_PIPELINE, ErrorCode.NO_LOOP)
 
 
@@ -76,18 +74,16 @@ class ConfigService:
         self._busy = asyncio.Lock()
         log.listeners.append(self._on_event)
 
-    async def handle(self, request: dict[str, Any]) -> Any:
-        """A request of the control socket: `loop_options` or `loop_put`."""
-        match request["op"]:
-            case "loop_options":
-                return self._loop.model_dump(mode="json")
-            case "loop_put":
-                loop = parse_loop(request["loop"], type(self._loop))
-                self._use(loop)
-                self._loop = loop
-                return None
-            case other:
-                raise unknown_name("op", str(other), OPS)
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the loop that are in use, as the request `loop_options` has them."""
+        return self._loop.model_dump(mode="json")
+
+    def put(self, options: dict[str, Any] | None) -> None:
+        """Take options of the request `loop_put` into use. Raises BAD_INPUT."""
+        loop = parse_loop(options, type(self._loop))
+        self._use(loop)
+        self._loop = loop
 
     async def _apply(self, why: str, *, retries: bool = False) -> dict[str, Any]:
         """Read the file, or else what was applied last, and apply what differs.

@@ -17,7 +17,7 @@ from fairlane_controller.program.contract import Config
 from fairlane_controller.program.registry import check_program, load_program
 from fairlane_controller.state.ask import ask, loop_runs
 from fairlane_controller.state.run_state import RunState
-from fairlane_controller.switch.difference import read_entries
+from fairlane_controller.switch.changeset import read_entries
 from fairlane_controller.switch.entities import Entries
 
 Plain = dict[str, Any]

@@ -7,7 +7,7 @@
 | `steps.py` | the parts of a change: entities of switches, ports, options of the loop; what takes each one back |
 | `undo.py` | the journal; a change from its begin to its end; undo; what a killed process left |
 
-    async with history.changing(folder, "threshold set 5") as change, Sites(run) as sites:   # one change at a time
+    async with changing(folder, "threshold set 5") as change, Sites(run) as sites:   # one change at a time
         client = await sites.writer("s1")
         ...
         await make([ChangeSet({"s1": changes})], sites, {"policy/s1/3/0": settings})
@@ -17,14 +17,3 @@ part is refused, it takes the others back, and the record goes. Where the proces
 back what the record says: the lock's file names a change that was not ended. Refusal, kill and `fairlane undo` take back by the
 same steps, as the journal has them.
 """
-
-from fairlane_controller.history.sites import Sites
-from fairlane_controller.history.undo import Record, changing, read_history, undo_last
-
-__all__ = [
-    "Record",
-    "Sites",
-    "changing",
-    "read_history",
-    "undo_last",
-]

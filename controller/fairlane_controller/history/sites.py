@@ -15,9 +15,8 @@ from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import PortsClient
 from fairlane_controller.state.ask import ask, loop_runs, own_loop
 from fairlane_controller.state.run_state import RunState
-from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.client import Endpoint, SwitchClient, endpoint_of
 from fairlane_controller.switch.faults import Refusal
-from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.switch.updates import plain_updates
 from fairlane_controller.typed import typed
 

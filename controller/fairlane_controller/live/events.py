@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from fairlane_controller.documents import is_table
+from fairlane_controller.documents import inode_of, is_table
 from fairlane_controller.errors import unknown_name
 from fairlane_controller.state.files import unreadable
 
@@ -47,7 +47,7 @@ class EventTail:
         with contextlib.suppress(OSError):
             if self._file is None:
                 return self._begin(self._path)
-            follows = _inode(self._path)
+            follows = inode_of(self._path)
             found, ended = self._next(self._file)
             if ended and follows not in (None, os.fstat(self._file.fileno()).st_ino):
                 self._file.close()
@@ -73,12 +73,6 @@ class EventTail:
         lines = (self._rest + data).split(b"\n")
         self._rest = lines.pop()
         return [event for line in lines if (event := _parse(line)) is not None], len(data) < STEP_BYTES
-
-
-def _inode(path: Path) -> int | None:
-    with contextlib.suppress(OSError):
-        return path.stat().st_ino
-    return None
 
 
 def _parse(line: bytes) -> Event | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
-from fairlane_controller.program.contract import Program
+from fairlane_controller.program.contract import NO_PROGRAM, Program
 from fairlane_controller.program.rows import CAPACITY, CONTROL, GOODPUT, QUEUE, Column, Kind, plotted
 
 _ADDRESS = re.compile(r"\d+(?:\.\d+){3}")
@@ -274,15 +274,14 @@ class Snapshot(_Row):
         """What the loops of its programs measure at ports; single estimates, not those of objects."""
         return _different(one for program in self.programs.values() for one in program.measured if one.metric)
 
-    def program_of(self, switch: str) -> Program | None:
-        """What a switch runs, if it is one with a contract."""
+    def program_of(self, switch: str) -> Program:
+        """What a switch runs; NO_PROGRAM where that has no contract."""
         name = next((row.program for row in self.switches if row.switch == switch), None)
-        return self.programs.get(name or "")
+        return self.programs.get(name or "", NO_PROGRAM)
 
     def kinds_at(self, row: PortRow) -> tuple[Kind, ...]:
         """The kinds of objects that a port may have, by the program of its switch."""
-        program = self.program_of(row.switch)
-        return program.kinds if program is not None else ()
+        return self.program_of(row.switch).kinds
 
     def queue_drops(self, row: PortRow) -> dict[str, int]:
         """`dropped_packets` of a port by reason."""
@@ -314,8 +313,8 @@ class Snapshot(_Row):
     def queue_of(self, row: PortRow) -> tuple[float | None, float | None, str]:
         """What waits at a port, what may wait, and the unit: packets unless its program counts something else (cells)."""
         program = self.program_of(row.switch)
-        own = plotted(program.columns, QUEUE) if program is not None else None
-        if program is None or own is None or row.values.get(own.name) is None:
+        own = plotted(program.columns, QUEUE)
+        if own is None or row.values.get(own.name) is None:
             return row.waiting_packets, row.capacity_packets, "packets"
         limit = plotted(program.columns, CAPACITY)
         return row.values[own.name], row.values.get(limit.name) if limit else None, own.unit
@@ -323,7 +322,7 @@ class Snapshot(_Row):
     def marks_of(self, row: PortRow) -> dict[str, float]:
         """Levels of a port's queue that its program acts at, in the queue's unit, by title (LBO, HBO)."""
         program, unit = self.program_of(row.switch), self.queue_of(row)[2]
-        columns = [one for one in program.columns if one.plot == CONTROL and one.unit == unit] if program else []
+        columns = [one for one in program.columns if one.plot == CONTROL and one.unit == unit]
         return {one.title: value for one in columns if (value := row.values.get(one.name)) is not None}
 
 

@@ -34,7 +34,7 @@ async def snapshots(
                 await asyncio.wait_for(ended.wait(), max(0.0, due_s - loop.time()))
 
 
-async def take_two(targets: LiveTargets, interval_s: float) -> tuple[Snapshot, Snapshot | None]:
+async def take_two(targets: LiveTargets, interval_s: float) -> Snapshot:
     """Read switches.
 
     Args:
@@ -42,14 +42,14 @@ async def take_two(targets: LiveTargets, interval_s: float) -> tuple[Snapshot, S
         interval_s: Seconds that rates are over; 0: one snapshot, without rates.
 
     Returns:
-        The snapshot now, and the one before it.
+        The snapshot now.
     """
-    before: Snapshot | None = None
+    is_last = interval_s <= 0
     async with contextlib.aclosing(snapshots(targets, interval_s)) as taken:
         async for snapshot in taken:
-            if before is not None or interval_s <= 0:
-                return snapshot, before
-            before = snapshot
+            if is_last:
+                return snapshot
+            is_last = True
     raise AssertionError("snapshots do not end by themselves")
 
 
@@ -58,12 +58,12 @@ def unread(snapshot: Snapshot, program: str | None = None) -> list[FairlaneError
     found: list[FairlaneError] = []
     for row in snapshot.switches:
         if row.error is not None:
-            found.append(FairlaneError.from_json(dict(row.error)))
+            found.append(FairlaneError.from_json(row.error))
         elif row.program is None:
             found.append(no_pipeline(f"switch {row.switch} at {row.grpc}"))
         elif program not in (None, row.program):
             other = snapshot.program_of(row.switch)
-            found.append(wrong_program(program, () if other is None else (*other.tables, *other.dynamic_tables)))
+            found.append(wrong_program(program, (*other.tables, *other.dynamic_tables)))
     return found
 
 

@@ -103,7 +103,7 @@ def facts_of(snapshot: Snapshot, row: PortRow) -> list[Fact]:
         for one in snapshot.objects_of(row, kind)[:BRIEF_MAX]
     ]
     values = [(kind.columns, one.values, f"{kind.short} {one.key}" if len(brief) > 1 else "") for kind, one in brief]
-    if not values and program is not None:
+    if not values:
         values = [(tuple(one for one in program.columns if one.plot not in (QUEUE, CAPACITY)), row.values, "")]
     facts: list[Fact] = [
         ("sent", sent, f"{percent(row.utilisation)} of {line}", False),
@@ -114,7 +114,7 @@ def facts_of(snapshot: Snapshot, row: PortRow) -> list[Fact]:
         for column in columns:
             if not column.wide and by_name.get(column.name) is not None:
                 facts.append((column.title, with_unit(column, by_name[column.name]), whose, False))
-    for column in program.measured if program is not None else ():
+    for column in program.measured:
         if got := row.estimate(column.name):
             note = f"{format_time(round(got['age_s'], 1))} ago"
             facts.append((column.title, with_unit(column, got["value"]), note, got["age_s"] > STALE_S))

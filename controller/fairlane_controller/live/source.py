@@ -15,8 +15,7 @@ from fairlane_controller.live.model import DeadRow, LoopRow, Snapshot
 from fairlane_controller.live.view import SwitchReader
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import RunState, read_run_state
-from fairlane_controller.switch.client import Endpoint
-from fairlane_controller.switch.setup import endpoint_of
+from fairlane_controller.switch.client import Endpoint, endpoint_of
 
 ANSWER_TIMEOUT_S = 1.0
 

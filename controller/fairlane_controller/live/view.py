@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.model import DropRow, ObjectRow, PortRow, SwitchRow
-from fairlane_controller.program.contract import Program
-from fairlane_controller.program.rates import RateBook
-from fairlane_controller.program.reasons import reasons_of
+from fairlane_controller.program.contract import Program, reasons_of
 from fairlane_controller.program.registry import find_program
 from fairlane_controller.program.setup import complete_rows
 from fairlane_controller.state.run_state import PortState, RunState
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fairlane_controller.switch.reading import BatchReading
+from fairlane_controller.switch.reading import BatchReading, RateBook
 from fairlane_controller.switch.shared import COUNTER_DROPS, COUNTER_PASSED, drops_index
 
 if TYPE_CHECKING:

@@ -14,12 +14,17 @@ from finsy import P4ClientError, P4TableEntry
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.state.run_state import SwitchState
-from fairlane_controller.switch.changeset import Writing
-from fairlane_controller.switch.client import LISTENER_ID, Endpoint, SwitchClient, backup_election_id
-from fairlane_controller.switch.difference import missing, read_entries
+from fairlane_controller.switch.changeset import Writing, missing, read_entries
+from fairlane_controller.switch.client import (
+    LISTENER_ID,
+    Endpoint,
+    SwitchClient,
+    backup_election_id,
+    pipeline_of,
+    route_entries,
+)
 from fairlane_controller.switch.entities import EntityChange, entity_key
 from fairlane_controller.switch.faults import Refusal, translate
-from fairlane_controller.switch.setup import pipeline_of, route_entries
 from fairlane_controller.switch.updates import match_of
 from fairlane_controller.units import counted
 

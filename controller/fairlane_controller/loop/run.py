@@ -15,23 +15,20 @@ from typing import Any
 from finsy import GRPCStatusCode
 
 from fairlane_controller.config.model import LoopConfig, loop_model
-from fairlane_controller.config.reload import OPS as CONFIG_OPS
 from fairlane_controller.config.reload import ConfigService
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input, find_by_name, unknown_name
 from fairlane_controller.history.undo import settle, settle_at_start
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.control import ControlServer
-from fairlane_controller.loop.roles import FolderRole
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.program.requests import REQUESTS, checked
-from fairlane_controller.state.ask import BACKUP_SOCKET_FILE, SOCKET_FILE
+from fairlane_controller.state.ask import BACKUP_SOCKET_FILE, SOCKET_FILE, loop_runs
 from fairlane_controller.state.events import EventLog, log_of
-from fairlane_controller.state.locks import change_lock
+from fairlane_controller.state.locks import FolderRole, change_lock
 from fairlane_controller.state.run_state import RunState, SwitchState
-from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.client import Endpoint, SwitchClient, endpoint_of
 from fairlane_controller.switch.faults import Refusal
-from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.switch.updates import update_row, updates_of
 from fairlane_controller.units import counted
 
@@ -214,8 +211,10 @@ class TopologyLoop:
                 self._topology.refresh(self._controls)
                 await asyncio.gather(*(agent.reread() for agent in self.agents.values() if agent.client))
                 return None
-            case op if op in CONFIG_OPS:
-                return await self._config.handle(request)
+            case "loop_options":
+                return self._config.options
+            case "loop_put":
+                return self._config.put(request["loop"])
             case op if op in self._topology.requests:
                 return await self._topology.handle(self.agents, checked(request, self._topology.requests))
             case other:
@@ -292,3 +291,22 @@ async def run_loop(target: LoopTarget, on_ready: Callable[[], None], *, backup: 
     """
     loop = TopologyLoop(target, backup=backup)
     await run_until_signal(loop.agents.values(), loop.run(), on_ready)
+
+
+async def run_dry(target: LoopTarget, on_ready: Callable[[], None]) -> None:
+    """Dry run of a target until SIGTERM or SIGINT; `on_ready` when each switch was read for the first time.
+
+    It measures and decides as the loop does, reports it as the same events with `dry_run`, and writes nothing. Digests and probes are
+    for a switch's primary controller alone. So a dry run is the primary with an election id below every writer's, until somebody else
+    comes, and is refused where a loop of ours runs.
+    """
+    topology = topology_of(target)
+    if target.folder is not None and loop_runs(target.folder):
+        problem = f"a loop runs in {target.folder}, and reports what it decides: `fairlane log --event decision`"
+        raise ErrorCode.LOOP_RUNNING(f"{problem}; --dry-run is for a topology without one")
+    log = EventLog(log_of(target.run), frequent=target.program.frequent_events, dry_run=True)
+    agents = [SwitchAgent(endpoint, topology, log, state=state, dry_run=True) for endpoint, state in target.switches()]
+    try:
+        await run_until_signal(agents, asyncio.gather(*(agent.run() for agent in agents)), on_ready)
+    finally:
+        log.close()

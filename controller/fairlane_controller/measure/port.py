@@ -11,8 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 from fairlane_controller.measure.estimators import Estimate, LinkChange, QuantileWindow
-from fairlane_controller.measure.probe import Probe
-from fairlane_controller.measure.tau import LinkProbe
+from fairlane_controller.measure.tau import LinkProbe, Probe
 
 WINDOW_S = 10.0
 """How long an observation counts."""

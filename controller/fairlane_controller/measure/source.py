@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from finsy import P4PacketOut
 
 from fairlane_controller.measure.port import PortMeter
-from fairlane_controller.measure.probe import ETHERTYPE, PACKET_IN_REASON, Probe
+from fairlane_controller.measure.tau import ETHERTYPE, PACKET_IN_REASON, Probe
 from fairlane_controller.switch.client import SwitchClient
 
 IDLE_S = 1.0

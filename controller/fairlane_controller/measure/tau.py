@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""τ of one port's link from its probes, and when to send the next one; the time is an argument, no I/O.
+"""The probe of a link as a frame; τ of one port's link from its probes, and when to send the next one; the time is an argument, no I/O.
 
 A probe that comes back later than usual, or is overdue, makes the next ones follow quickly, so that a change of the link's
 delay is confirmed after a few round trips. Where nothing ever answered (a host, a foreign switch) probes become rare.
@@ -8,12 +8,74 @@ delay is confirmed after a few round trips. Where nothing ever answered (a host,
 from __future__ import annotations
 
 import secrets
+import struct
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fairlane_controller.measure.estimators import Estimate, LinkChange, QuantileWindow
-from fairlane_controller.measure.probe import FRAME_BYTES, PLACES, Probe
+
+ETHERTYPE = 0x88B5
+MAGIC = 0xFA1A
+KIND_OUT, KIND_BACK = 1, 2
+FRAME_BYTES = 60
+"""The shortest Ethernet frame, without its FCS."""
+PLACES = 8
+"""Probes that a port may have outstanding: the low 3 bits of their nonces differ."""
+PACKET_IN_REASON = 127
+_MACS = bytes.fromhex("0180c200000e") + bytes.fromhex("020000000001")
+"""To the nearest bridge (IEEE 802.1Q table 8-1): no bridge sends it on."""
+_HEAD = struct.Struct("!12sHHBxI6s6sI")
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A probe of a link as it is in a frame (`p4src/include/control/probe.p4`); times in microseconds.
+
+    ```
+     0                   1                   2                   3
+     0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+    + Ethernet header, EtherType 0x88B5 (IEEE 802 local experimental 1) +
+    |         magic 0xFA1A          |     kind      |       0       |
+    |                             nonce                             |
+    |                  departed_us (48)             |  returned_us  |
+    |                             (48)              |    turn_us    |
+    |             (32)              |           0 …  to 60 bytes    |
+    ```
+    """
+
+    nonce: int
+    "32 bit, not 0."
+    kind: int = KIND_OUT
+    departed_us: int = 0
+    "Start of its transmission, on the clock of the switch that measures."
+    returned_us: int = 0
+    "Back there, on the same clock."
+    turn_us: int = 0
+    "What it stayed at the other end, on that one's clock."
+
+    def emit(self) -> bytes:
+        """The frame, padded to `FRAME_BYTES`."""
+        departed, returned = (time_us.to_bytes(6, "big") for time_us in (self.departed_us, self.returned_us))
+        head = _HEAD.pack(_MACS, ETHERTYPE, MAGIC, self.kind, self.nonce, departed, returned, self.turn_us)
+        return head.ljust(FRAME_BYTES, b"\0")
+
+    @classmethod
+    def parse(cls, frame: bytes) -> Probe | None:
+        """The probe in a frame; None where there is none."""
+        if len(frame) < _HEAD.size:
+            return None
+        _, ether_type, magic, kind, nonce, departed, returned, turn_us = _HEAD.unpack_from(frame)
+        if (ether_type, magic) != (ETHERTYPE, MAGIC):
+            return None
+        return cls(nonce, kind, int.from_bytes(departed, "big"), int.from_bytes(returned, "big"), turn_us)
+
+    def link_time_s(self) -> float | None:
+        """Time between the two switches and on their lines, in seconds; None where its timestamps are impossible (the link has
+        flipped bits)."""
+        away_us = self.returned_us - self.departed_us - self.turn_us
+        return away_us * 1e-6 if self.departed_us > 0 and away_us >= 0 else None
+
 
 PERIOD_S = 0.2
 """Between two probes."""

@@ -17,8 +17,7 @@ from prometheus_client.registry import Collector
 
 from fairlane_controller.live.model import PORT_COLUMNS, PortRow, Snapshot
 from fairlane_controller.live.source import LiveSource, LiveTargets
-from fairlane_controller.program.contract import Program
-from fairlane_controller.program.reasons import reasons_of
+from fairlane_controller.program.contract import Program, reasons_of
 from fairlane_controller.program.rows import GOODPUT, Column
 from fairlane_controller.web.server import Listen, make_app, served
 
@@ -137,9 +136,8 @@ def _drops(snapshot: Snapshot) -> Iterator[Sample]:
 
 def _port(snapshot: Snapshot, port: PortRow) -> Iterator[Sample]:
     program = snapshot.program_of(port.switch)
-    columns = (*PORT_COLUMNS, *(program.columns if program is not None else ()))
-    yield from _columns("port", columns, port.place, {**vars(port), **port.values})
-    for column in program.measured if program is not None else ():
+    yield from _columns("port", (*PORT_COLUMNS, *program.columns), port.place, {**vars(port), **port.values})
+    for column in program.measured:
         if (got := port.estimate(column.name)) and column.metric:
             yield column.metric, port.place, got["value"]
             yield "fairlane_measurement_age_seconds", (*port.place, column.quantity), got.get("age_s")
@@ -161,7 +159,7 @@ class Exporter:
 
     def app(self) -> web.Application:
         """What aiohttp runs."""
-        return make_app(self._listen, {"/metrics": self._metrics}, self.close)
+        return make_app(self._listen, {"/metrics": self._metrics}, self._source.close)
 
     async def _metrics(self, request: web.Request) -> web.StreamResponse:
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
@@ -174,7 +172,7 @@ class Exporter:
         try:
             return generate_latest(await self._scrape())
         finally:
-            await self.close()
+            await self._source.close()
 
     async def _scrape(self) -> Scrape:
         async with self._scraping:
@@ -183,10 +181,6 @@ class Exporter:
                 await asyncio.sleep(FIRST_INTERVAL_S)
                 self._has_rates = True
             return Scrape(await self._source.snapshot())
-
-    async def close(self) -> None:
-        """End all connections."""
-        await self._source.close()
 
 
 async def beside(work: Coroutine[Any, Any, None], targets: LiveTargets, listen: Listen | None) -> None:

@@ -8,8 +8,8 @@
 | `quantities` | types of their fields: durations, rates, sizes, packets, cells, DSCPs                       |
 | `rows`       | what it shows: `Column`, `Kind`, `Reason`, `Row`                                            |
 | `control`    | `SwitchControl`: what it does at run time on a switch, with `on_digest`, `every`            |
-| `learned`    | `LearnedTable`: entries that a digest asks for, and that go when nothing matches them         |
-| `numbering`  | `Numbering`: slots and ids that are given once                                              |
+| `learned`    | `LearnedTable`: entries that a digest asks for, and that go when nothing matches them;        |
+|              | `Numbering`: slots and ids that are given once                                              |
 | `registry`   | finding programs by name, entry point or folder                                             |
 | `setup`      | a plan into one switch                                                                      |
 """

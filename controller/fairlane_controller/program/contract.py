@@ -34,6 +34,7 @@ from fairlane_controller.state.store import STATE_FILE, Store
 from fairlane_controller.switch.client import PipelineFiles
 from fairlane_controller.switch.entities import Entries, entity_key
 from fairlane_controller.switch.reading import BatchReading
+from fairlane_controller.switch.shared import PACKET_REASONS
 
 Place = tuple[str, int]
 """(switch, port)."""
@@ -476,3 +477,37 @@ class Program:
             Row(port, {name: getattr(one, setting) for name, setting in shown.items()})
             for port, one in sorted(ports.items())
         ]
+
+
+# ---- what drop reasons mean (docs/p4.md, docs/switch.md) --------------------------------------------------------------
+
+_ELSEWHERE = {
+    "queue": "the queue had no room (packets, bytes, cells, or the shared buffer)",
+    "link": "lost at the interface",
+    "not_received": "lost at reception (as when offloads are on), or no program was there yet",
+}
+
+
+NO_PROGRAM = Program()
+"""What a switch runs that has none of a known contract: it shows nothing."""
+
+
+def reasons_of(program: Program | None) -> dict[int, Reason]:
+    """Every drop reason of a program by its number, those that all share first."""
+    shared = {number: Reason(name, meaning) for number, (name, meaning) in PACKET_REASONS.items()}
+    return {**shared, **(program or NO_PROGRAM).reasons}
+
+
+def meaning(program: Program | None, reason: str, by: str = "program") -> str:
+    """What a drop reason means.
+
+    Args:
+        program: The program of the switch.
+        reason: The name of the reason.
+        by: What dropped the packet: `program`, or `queue` or `link`, whose reasons are the target's own.
+
+    Returns:
+        One short sentence.
+    """
+    own = {one.name: one.meaning for one in reasons_of(program).values()} | dict((program or NO_PROGRAM).meanings)
+    return own.get(reason) or _ELSEWHERE.get(reason) or _ELSEWHERE.get(by, "a reason of the program's own")

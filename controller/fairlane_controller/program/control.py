@@ -27,8 +27,8 @@ from fairlane_controller.measure.port import MeasureOptions, PortMeter
 from fairlane_controller.measure.source import listen_probes, send_probes
 from fairlane_controller.program.requests import Request
 from fairlane_controller.state.run_state import RunState, SwitchState
+from fairlane_controller.switch.changeset import sort_entries
 from fairlane_controller.switch.client import DIGEST_LIST_MAX, DIGEST_LIST_S, Endpoint, SwitchClient
-from fairlane_controller.switch.difference import sort_entries
 
 if TYPE_CHECKING:
     from fairlane_controller.program.contract import Program

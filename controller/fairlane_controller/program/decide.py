@@ -12,12 +12,17 @@ from finsy import P4TableEntry
 from fairlane_controller.errors import ErrorCode
 from fairlane_controller.program.contract import Config, PortPlan, Program, port_state
 from fairlane_controller.program.control import SwitchControl, TopologyControl, every
-from fairlane_controller.program.rates import RateBook
 from fairlane_controller.program.setup import complete_rows
-from fairlane_controller.switch.changeset import ChangeSet, apply
+from fairlane_controller.switch.changeset import (
+    ChangeSet,
+    apply,
+    difference,
+    entries_by_key,
+    read_entries,
+    sort_entries,
+)
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import difference, entries_by_key, read_entries, sort_entries
-from fairlane_controller.switch.reading import BatchReading
+from fairlane_controller.switch.reading import BatchReading, RateBook
 from fairlane_controller.switch.shared import COUNTER_PASSED
 
 

@@ -12,12 +12,10 @@ from fairlane_controller.program.contract import Plan, Program
 from fairlane_controller.program.registry import check_program
 from fairlane_controller.program.rows import Column, Row
 from fairlane_controller.state.run_state import SwitchState
-from fairlane_controller.switch.changeset import ChangeSet, apply
-from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import difference, entries_by_key, missing, read_entries
+from fairlane_controller.switch.changeset import ChangeSet, apply, difference, entries_by_key, missing, read_entries
+from fairlane_controller.switch.client import SwitchClient, route_entries
 from fairlane_controller.switch.entities import EntityChange
 from fairlane_controller.switch.reading import BatchReading
-from fairlane_controller.switch.setup import route_entries
 from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from fairlane_controller.documents import DocumentError, parse_json
+from fairlane_controller.documents import DocumentError, inode_of, parse_json
 from fairlane_controller.errors import ErrorCode, bad_file
 from fairlane_controller.state.files import reason
 
@@ -143,7 +143,7 @@ class Store:
     def _read(self, query: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query; none when there is no file, or it is being made."""
         with self._guard, self._faults("read"):
-            inode = _inode(self.path)
+            inode = self.path and inode_of(self.path)
             if inode != self._inode:
                 self.close()
             if self.path is not None and inode is None:
@@ -232,13 +232,6 @@ def _put(connection: sqlite3.Connection, documents: Documents) -> None:
 
 def _text(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), default=str)
-
-
-def _inode(path: Path | None) -> int | None:
-    try:
-        return None if path is None else path.stat().st_ino
-    except OSError:
-        return None
 
 
 def _may(path: Path, what: int) -> bool:

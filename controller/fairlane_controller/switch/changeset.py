@@ -19,17 +19,20 @@ from finsy import GRPCStatusCode, P4TableEntry
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.intent import announce, making
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import missing, read_current
 from fairlane_controller.switch.entities import (
     CELLS,
+    Entities,
     Entity,
     EntityChange,
+    Entries,
     entity_key,
+    entity_of,
+    identity,
     kind_of,
     same_entity,
 )
 from fairlane_controller.switch.faults import Refusal, refused
-from fairlane_controller.switch.updates import Plain, entity_of_plain, plain_change, plain_updates, updates_of
+from fairlane_controller.switch.updates import Plain, entity_of_plain, plain_update, plain_updates, updates_of
 
 BATCH_UPDATES = 5_000
 """More than this goes in several batches, so that no message exceeds gRPC's 4 MB."""
@@ -62,7 +65,7 @@ class ChangeSet:
 
     def updates(self, switch: str) -> list[Plain]:
         """The updates of one switch as plain data."""
-        return [plain_change(one) for one in self.entries.get(switch, ())]
+        return [plain_update(one.kind, one.entity) for one in self.entries.get(switch, ())]
 
     @property
     def switches(self) -> list[str]:
@@ -234,3 +237,66 @@ async def plan_plain(client: SwitchClient, updates: Sequence[Plain]) -> list[Ent
     checked = plain_updates(updates_of(updates), client.switch.p4info)
     current = await read_current(client, [client.canonical(entity_of_plain(one)) for one in checked])
     return entity_changes(client, current, checked)
+
+
+# ---- what is to be written so that tables of a switch have wanted entries -----------------------------------------------
+
+
+def difference(current: Entries, wanted: Entries, order: Sequence[str] = ()) -> list[EntityChange]:
+    """What must be written so that a switch that has `current` has `wanted`. What is right already is not touched.
+
+    `order`: tables in the order in which entries are inserted and modified; they are deleted the other way round.
+    """
+    inserts = [entry for key, entry in wanted.items() if key not in current]
+    modifies = [entry for key, entry in wanted.items() if key in current and not same_entity(current[key], entry)]
+    deletes = sort_entries((entry for key, entry in current.items() if key not in wanted), order[::-1])
+    written = sort_entries([*inserts, *modifies], order)
+    return [
+        *(EntityChange(current.get(entity_key(entry)), entry) for entry in written),
+        *(EntityChange(entry, None) for entry in deletes),
+    ]
+
+
+def sort_entries(entries: Iterable[P4TableEntry], tables: Sequence[str]) -> list[P4TableEntry]:
+    """The entries table by table."""
+    ranks = {table: place for place, table in enumerate(tables)}
+    return sorted(entries, key=lambda entry: ranks.get(entry.table_id, 0))
+
+
+def entries_by_key(client: SwitchClient, entries: Iterable[P4TableEntry]) -> Entries:
+    """Entries as the switch would return them; BAD_INPUT when its P4Info refuses one. The first of two equal ones counts."""
+    found: Entries = {}
+    for entry in entries:
+        canonical = client.canonical(entry)
+        found.setdefault(entity_key(canonical), canonical)
+    return found
+
+
+async def read_entries(client: SwitchClient, tables: Sequence[str]) -> Entries:
+    """The entries of tables with their direct meters, constant ones left out."""
+    found: Entries = {}
+    for table in tables:
+        for entry in await client.read_table(table, meters=client.has_meter(table)):
+            if not entry.is_const:
+                found[entity_key(entry)] = entry
+    return found
+
+
+async def missing(client: SwitchClient, entries: Iterable[P4TableEntry]) -> list[EntityChange]:
+    """What must be written so that a switch has these entries; others stay as they are."""
+    wanted = entries_by_key(client, entries)
+    current = await read_entries(client, sorted({entry.table_id for entry in wanted.values()}))
+    return difference({key: current[key] for key in wanted if key in current}, wanted)
+
+
+async def read_current(client: SwitchClient, entities: Iterable[Entity]) -> Entities:
+    """What a switch has of these entities: tables of entries as a whole, anything else by its key."""
+    schema = client.switch.p4info
+    asked = list({entity_key(one): one for one in entities}.values())
+    tables = {one.table_id for one in asked if isinstance(one, P4TableEntry) and not one.is_default_action}
+    single = [identity(one) for one in asked if not isinstance(one, P4TableEntry) or one.is_default_action]
+    found: Entities = dict(await read_entries(client, sorted(tables)))
+    answers = await client.read_entities(single) if single else []
+    if len(answers) < len(single) > 1:  # one that is not there hides the others
+        answers = [answer for one in single for answer in await client.read_entities([one])]
+    return found | {entity_key(one): one for one in (entity_of(answer, schema) for answer in answers)}

@@ -24,7 +24,9 @@ from finsy import (
     P4DigestEntry,
     P4MeterConfig,
     P4Schema,
+    P4TableAction,
     P4TableEntry,
+    P4TableMatch,
     SwitchEvent,
     SwitchOptions,
 )
@@ -32,11 +34,12 @@ from google.protobuf.empty_pb2 import Empty
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, bad_input, unknown_name
 from fairlane_controller.logs import warn
+from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.bounded import BoundedSwitch
 from fairlane_controller.switch.faults import Refusal, no_pipeline, refusals, refused, translate
-from fairlane_controller.switch.security import OBSERVER_ROLE, Endpoint
-
-__all__ = ["Endpoint", "PipelineFiles", "SwitchClient"]
+from fairlane_controller.switch.security import OBSERVER_ROLE, tls_of_environment
+from fairlane_controller.switch.security import Endpoint as Endpoint
+from fairlane_controller.switch.shared import ACTION_FORWARD, TABLE_ROUTE
 
 CONNECT_TIMEOUT_S = 2.0
 "Until somebody listens."
@@ -337,8 +340,10 @@ class SwitchClient:
         return await self.read_entities([P4TableEntry(self.check_table(name)) for name in names])
 
     async def read_all(self, entities: Sequence[Any], on_progress: Callable[[], None] = lambda: None) -> list[Any]:
-        """All that one read finds, as `BoundedSwitch.read_all`; raises finsy's P4ClientError, for callers who need its code."""
-        return await self.switch.read_all(entities, on_progress)
+        """All that is found, CELLS_A_READ with a request, as `BoundedSwitch.read_all`; raises finsy's P4ClientError, for callers who need its code."""
+        starts = range(0, len(entities), CELLS_A_READ)
+        parts = [await self.switch.read_all(entities[at : at + CELLS_A_READ], on_progress) for at in starts]
+        return [one for part in parts for one in part]
 
     async def read_entities(self, entities: Sequence[Any]) -> list[Any]:
         """What the switch answers; nothing where it says NOT_FOUND only."""
@@ -419,3 +424,29 @@ class SwitchClient:
 
 def _set(flag: asyncio.Event, *_: Any) -> None:
     flag.set()
+
+
+# ---- what a run state says of a switch: where it is, its program, its routes ---------------------------------------------
+
+
+def endpoint_of(state: SwitchState) -> Endpoint:
+    """Where the switch of a run state is."""
+    return Endpoint(state.name, state.grpc, state.device_id, tls_of_environment() or state.tls)
+
+
+def pipeline_of(state: SwitchState) -> PipelineFiles:
+    """The compiled program of a run state; BAD_FILE when it names none."""
+    if state.json_file is None or state.p4info is None:
+        raise bad_file(f"the run state names no compiled program for switch {state.name} (json, p4info)")
+    return PipelineFiles(state.json_file, state.p4info)
+
+
+def route_entries(client: SwitchClient, state: SwitchState) -> list[P4TableEntry]:
+    """The routes' entries."""
+    entries: list[P4TableEntry] = []
+    for route in state.routes:
+        table = TABLE_ROUTE[route.network.version]
+        (field,) = client.switch.p4info.tables[client.check_table(table)].match_fields
+        action = P4TableAction(ACTION_FORWARD, dst_mac=route.mac, port=route.port)
+        entries.append(P4TableEntry(table, match=P4TableMatch({field.alias: str(route.network)}), action=action))
+    return entries

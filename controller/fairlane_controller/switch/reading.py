@@ -12,11 +12,9 @@ from typing import Any, cast
 from finsy import GRPCStatusCode, P4ClientError, P4CounterData, P4CounterEntry, P4RegisterEntry, P4TableEntry
 from finsy.p4entity import P4Entity
 
-from fairlane_controller.switch.client import CELLS_A_READ, SwitchClient
+from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.faults import translate
 
-CELLS_AT_ONCE = 512
-"Of `read_cells`, in one request."
 _Key = tuple[type[P4Entity], str, int]
 """(kind of entity, name, index; -1 for a table)."""
 _KINDS: dict[type[Any], tuple[str, Any]] = {
@@ -140,16 +138,14 @@ class BatchReading:
         if not self._reads_registers:
             wanted = {key: entity for key, entity in wanted.items() if key[0] is not P4RegisterEntry}
         read: dict[_Key, Any] = {key: _KINDS[key[0]][1]() for key in wanted}
-        entities = list(wanted.values())
         try:
-            for start in range(0, len(entities), CELLS_A_READ):
-                for entity in await self._client.read_all(entities[start : start + CELLS_A_READ], self._on_progress):
-                    kind = cast("type[P4Entity]", type(entity))
-                    named, empty = _KINDS[kind]
-                    if kind is P4TableEntry:
-                        read[kind, entity.table_id, -1].append(entity)
-                    else:
-                        read[kind, str(getattr(entity, named)), entity.index or 0] = entity.data or empty()
+            for entity in await self._client.read_all(list(wanted.values()), self._on_progress):
+                kind = cast("type[P4Entity]", type(entity))
+                named, empty = _KINDS[kind]
+                if kind is P4TableEntry:
+                    read[kind, entity.table_id, -1].append(entity)
+                else:
+                    read[kind, str(getattr(entity, named)), entity.index or 0] = entity.data or empty()
         except P4ClientError as ex:
             if ex.code != GRPCStatusCode.UNIMPLEMENTED or all(key[0] is not P4RegisterEntry for key in wanted):
                 raise translate(ex, str(self._client.endpoint)) from None
@@ -174,8 +170,48 @@ async def read_cells(client: SwitchClient, kind: Any, name: str, indices: Iterab
     Returns:
         The values by their indices; None for one that is 0.
     """
-    entities, found = [kind(name, index=index) for index in indices], dict[int, Any]()
-    for start in range(0, len(entities), CELLS_AT_ONCE):
-        read: list[Any] = await client.read_entities(entities[start : start + CELLS_AT_ONCE])
-        found |= {cell.index or 0: cell.data for cell in read}
-    return found
+    read: list[Any] = await client.read_entities([kind(name, index=index) for index in indices])
+    return {cell.index or 0: cell.data for cell in read}
+
+
+class RateBook:
+    """The values of all counters in the last reading. `begin(now_s)` opens a reading; what was not asked for in it is forgotten."""
+
+    def __init__(self) -> None:
+        self._before: dict[Hashable, float] = {}
+        self._now: dict[Hashable, float] = {}
+        self._now_s: float | None = None
+        self.interval_s: float | None = None
+        "Between this reading and the one before; None for the first."
+
+    def begin(self, now_s: float) -> None:
+        """Begin a new reading.
+
+        Args:
+            now_s: The time of a monotonic clock, in seconds.
+        """
+        self._before, self._now = self._now, {}
+        self.interval_s = None if self._now_s is None else now_s - self._now_s
+        self._now_s = now_s
+
+    def forget(self) -> None:
+        """The switch is another one, or was away: the next reading is the first."""
+        self.__init__()
+
+    def per_s(self, key: Hashable, value: float | None) -> float | None:
+        """The rate of a counter since the reading before.
+
+        Args:
+            key: The counter.
+            value: Its value now; None: not known.
+
+        Returns:
+            The rate in 1/s; None when there was no reading before, no time has passed, or the counter was reset.
+        """
+        if value is None:
+            return None
+        self._now[key] = value
+        before = self._before.get(key)
+        if before is None or not self.interval_s or self.interval_s < 0 or value < before:
+            return None
+        return (value - before) / self.interval_s

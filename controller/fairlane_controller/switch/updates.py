@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from fairlane_controller.errors import bad_input, short
 from fairlane_controller.problems import MAX_PROBLEM_CHARS, describe
 from fairlane_controller.switch.entities import KINDS as ENTITY_KINDS
-from fairlane_controller.switch.entities import Entity, EntityChange, decoded, identity, kind_of, update_of, written
+from fairlane_controller.switch.entities import Entity, decoded, identity, kind_of, update_of, written
 from fairlane_controller.switch.shared import UNLIMITED
 from fairlane_controller.switch.values import format_match, format_value
 from fairlane_controller.units import format_rate, format_size, format_time
@@ -91,11 +91,6 @@ def plain_updates(updates: Iterable[Any], schema: P4Schema) -> list[Plain]:
         return [plain_update(p4r.Update.Type.Name(one.type).lower(), decoded(one.entity, schema)) for one in made]
     except (ValueError, KeyError) as ex:
         raise bad_input(short(str(ex), MAX_PROBLEM_CHARS)) from None
-
-
-def plain_change(change: EntityChange) -> Plain:
-    """The update of a change as plain data."""
-    return plain_update(change.kind, change.entity)
 
 
 def plain_update(kind: str, entity: Entity) -> Plain:

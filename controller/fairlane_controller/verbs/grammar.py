@@ -9,8 +9,7 @@ from typing import Any
 from finsy import P4Schema, P4TableAction, P4TableEntry, P4TableMatch
 from finsy.p4schema import P4BitsType, P4DirectCounter, P4MatchType, P4Meter, P4Register, P4Table
 
-from fairlane_controller.errors import FairlaneError, bad_input, unknown_name
-from fairlane_controller.switch.names import resolve_name
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input, unknown_name
 from fairlane_controller.switch.values import format_match, format_value, parse_match, parse_number, parse_value
 from fairlane_controller.units import counted
 from fairlane_controller.verbs.catalog import BY_NAME
@@ -210,3 +209,26 @@ def match_text(row: dict[str, Any]) -> str:
 def entry_text(row: dict[str, Any]) -> str:
     """`10.0.1.0/24 => forward 1 08:00:…` of an `entry_row`."""
     return " ".join([match_text(row), "=>", row["action"], *row["arguments"].values()])
+
+
+def resolve_name(kind: str, name: str, names: Iterable[str], where: str = "") -> str:
+    """The full name that `name` stands for: itself, or the only one that ends with `.name`.
+
+    Args:
+        kind: what it names (`table`), for the error.
+        name: as it was given.
+        names: all full names.
+        where: of what the names are (`table t`), for the error.
+
+    Raises:
+        FairlaneError: UNKNOWN_NAME: with the candidates when several end so, else with the nearest valid name.
+    """
+    everything = list(names)
+    found = [name] if name in everything else [full for full in everything if full.endswith(f".{name}")]
+    if len(found) == 1:
+        return found[0]
+    of = f" of {where}" if where else ""
+    if found:
+        text = f"{kind} {name!r}{of} is ambiguous: {', '.join(sorted(found))}; write more of its name"
+        raise ErrorCode.UNKNOWN_NAME(text)
+    raise unknown_name(f"{kind}{of}", name, {full.rpartition(".")[2] for full in everything})

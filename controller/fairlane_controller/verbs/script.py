@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,11 +22,6 @@ MAX_REPORTED_ERRORS = 8
 _COMMENT = re.compile(r"(^|\s)#.*")
 
 
-def handler_of(verb: str) -> Callable[..., Awaitable[Any]]:
-    """The function of a verb, which takes a Context and what `grammar.arguments` makes of the words."""
-    return getattr(work, verb)
-
-
 @dataclass
 class Line:
     """One line of a script, and what comes of it."""
@@ -41,6 +36,11 @@ class Line:
     def verb(self) -> str:
         """Its first word."""
         return self.words[0]
+
+    @property
+    def handler(self) -> Any:
+        """The function of its verb, which takes a Context and what `grammar.arguments` makes of the other words."""
+        return getattr(work, self.verb)
 
     @property
     def writes(self) -> bool:
@@ -76,7 +76,7 @@ async def plan_lines(sites: Sites, lines: Iterable[Line]) -> ChangeSet:
         try:
             taken = arguments(line.verb, line.words[1:], context.schema)
             if line.writes:
-                line.data, made = await handler_of(line.verb)(context, *taken)
+                line.data, made = await line.handler(context, *taken)
                 check_owned(program, {table_of(one.entity, context.schema) for one in made}, switch)
                 changes += made
                 labels += [f"line {line.number}" if line.number else line.verb] * len(made)
@@ -97,6 +97,6 @@ async def read_values(sites: Sites, lines: Iterable[Line]) -> None:
     for line in lines:
         if not line.writes:
             try:
-                line.data = await handler_of(line.verb)(context, *arguments(line.verb, line.words[1:], context.schema))
+                line.data = await line.handler(context, *arguments(line.verb, line.words[1:], context.schema))
             except FairlaneError as ex:
                 raise line.error(ex) from None

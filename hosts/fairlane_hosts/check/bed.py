@@ -167,7 +167,7 @@ class CheckBed(Network):
         if not attached:
             return self.inside(role, make)
         origin = cgroups.cgroup_of(os.getpid())
-        attached[0].join(os.getpid())
+        cgroups.move([os.getpid()], attached[0].cgroup)
         try:
             return self.inside(role, make)
         finally:

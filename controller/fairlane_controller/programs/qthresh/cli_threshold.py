@@ -64,7 +64,7 @@ def show(
 
     Examples: `fairlane threshold show`, `fairlane threshold show s1:3`, `fairlane threshold show -s s1 --json`
     """
-    snapshot, _ = asyncio.run(take_two(resolve(state, switch, port), 0))
+    snapshot = asyncio.run(take_two(resolve(state, switch, port), 0))
     with answering(unread(snapshot, "qthresh"), len(snapshot.switches)):
         rows = [one.to_json() for one in snapshot.objects_of_kind("policy") if port is None or one.port == port.number]
         _print([{"class": row["traffic_class"], **row} for row in rows], as_json)

@@ -23,7 +23,6 @@ from ..flows import Flow, FlowKey, parse_flow
 from ..names import CLASSES, TABLE_FLOW, Scheme, admitted_index
 from ..policies import START_QTHRESH_PACKETS, ConfigPlan, LoopStore, SetupPlan
 from ..settings import ClassConfig
-from .thresholds import thresholds
 
 if TYPE_CHECKING:
     from fairlane_lab.sim.config import SimFlow
@@ -222,3 +221,26 @@ def _thresholds(seen: Recording, port: PortKey) -> list[tuple[float, float]]:
     """(s, packets) from which on a threshold was in force."""
     first = seen.thresholds.get(port)
     return [] if first is None else thresholds(seen.events, port, first)
+
+
+def thresholds(
+    events: Sequence[Mapping[str, Any]], port: tuple[str, int], first_packets: float
+) -> list[tuple[float, float]]:
+    """(t_s, packets) from which on a threshold was in force: the class's, or the mean of its flows' own where they have them.
+
+    `events` are the controller's, from the run's zero on, with `t_s`; `port` is (switch, number). A flow's own threshold is a
+    weight in the switch, so it changes with the class's.
+    """
+    steps = [(0.0, float(first_packets))]
+    tuned = False
+    for event in events:
+        if (event.get("switch"), event.get("port")) != port:
+            continue
+        if event["event"] == "tuned" and event["flows"]:
+            flows = [flow["qthresh_packets"] or event["planned_packets"] for flow in event["flows"].values()]
+            steps.append((event["t_s"], sum(flows) / len(flows)))
+            tuned = True
+        elif event["event"] == "threshold":
+            packets, before = float(event["qthresh_packets"]), event.get("previous_packets")
+            steps.append((event["t_s"], steps[-1][1] * packets / before if tuned and before else packets))
+    return steps
