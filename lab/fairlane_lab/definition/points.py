@@ -92,17 +92,13 @@ def draw_params(drawn: Mapping[str, Spread], given: Mapping[str, Any], seed_of: 
 def make_points(experiment: Experiment, replaced: Mapping[str, Sequence[Scalar]] | None = None) -> list[Point]:
     """Every point; `replaced` are other values for axes or `params` that the file has."""
     replaced = replaced or {}
-    axes = [[_table_item("case", case) for case in experiment.cases]] if experiment.cases else []
-    for name, axis in experiment.sweep.items():
-        axes.append([_axis_item(name, value) for value in replaced.get(name) or axis])
-    constants = dict(experiment.params)
-    for name, values in replaced.items():
-        if name not in experiment.sweep and len(values) == 1:
-            constants[name] = values[0]
-        elif name not in experiment.sweep:
-            axes.append([_axis_item(name, value) for value in values])
+    others = {name: values for name, values in replaced.items() if name not in experiment.sweep}
+    axes: list[tuple[str, Sequence[Scalar | Case]]] = [("case", experiment.cases)] if experiment.cases else []
+    axes += [(name, replaced.get(name) or axis) for name, axis in experiment.sweep.items()]
+    axes += [(name, values) for name, values in others.items() if len(values) > 1]
+    constants = {**experiment.params, **{name: values[0] for name, values in others.items() if len(values) == 1}}
     points: list[Point] = []
-    for items in itertools.product(*axes):
+    for items in itertools.product(*([_axis_item(name, value) for value in values] for name, values in axes)):
         params = dict(constants)
         for _, given in items:
             params |= given
@@ -112,14 +108,10 @@ def make_points(experiment: Experiment, replaced: Mapping[str, Sequence[Scalar]]
 
 def _axis_item(name: str, value: Scalar | Mapping[str, Scalar]) -> tuple[str, dict[str, Scalar]]:
     """The label and the parameters of one value of an axis."""
-    if isinstance(value, Mapping):
-        return _table_item(name, value)
-    return f"{name}={_text(value)}", {name: value}
-
-
-def _table_item(name: str, table: Mapping[str, Scalar]) -> tuple[str, dict[str, Scalar]]:
-    params = {key: item for key, item in table.items() if key != "label"}
-    label = str(table.get("label") or ",".join(f"{key}={_text(item)}" for key, item in params.items()))
+    if not isinstance(value, Mapping):
+        return f"{name}={_text(value)}", {name: value}
+    params = {key: item for key, item in value.items() if key != "label"}
+    label = str(value.get("label") or ",".join(f"{key}={_text(item)}" for key, item in params.items()))
     return label, {name: label, **params} if name in COLUMNS_ONLY else params
 
 
