@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 from fairlane_lab.definition.extend import Source, experiment_names
 from fairlane_lab.definition.judging import PaperNumbers, Plot, Series
 from fairlane_lab.definition.loading import Definition, load, make_definition
+from fairlane_lab.definition.names import split_quotient
 from fairlane_lab.definition.strict import Runtime, Where, matches
 from fairlane_lab.paths import results_root
 from fairlane_lab.problems import RunFolderError, pydantic_problems
@@ -58,8 +59,8 @@ class Point(_Part):
 
     def get(self, metric: str) -> Spread | None:
         """The spread of a metric or of a quotient `a / b` (b may be a parameter); None where it was not measured."""
-        if " / " in metric:
-            above, below = metric.split(" / ", 1)
+        above, below = split_quotient(metric)
+        if below:
             left, right = self.get(above), self.get(below)
             by = right.value if right else self.params.get(below)
             if left is None or not isinstance(by, int | float) or by == 0:
