@@ -84,11 +84,6 @@ class _Definition(_Part):
     plots: list[Plot] = Field(default_factory=list[Plot])
     paper_numbers: list[PaperNumbers] = Field(default_factory=list[PaperNumbers])
     changes: list[Plain] = Field(default_factory=list[Plain])
-    run: Plain = Field(default_factory=dict)
-    sim: Plain = Field(default_factory=dict)
-    kernel: Plain = Field(default_factory=dict)
-    mininet: Plain = Field(default_factory=dict)
-    quick: Plain = Field(default_factory=dict)
 
 
 class RunFolder(_Part):
@@ -106,7 +101,6 @@ class RunFolder(_Part):
     """In the order of the definition."""
     verdicts: list[Verdict] = Field(default_factory=list[Verdict])
     seed: int = 1
-    quick: bool = False
     complete: bool = True
     """Whether every run that was asked for is in the folder."""
     metadata: Plain = Field(default_factory=dict)
@@ -145,10 +139,8 @@ class RunFolder(_Part):
     @property
     def warmup_s(self) -> float | None:
         """Seconds that are not counted; None when it differs from point to point."""
-        layers = [self.definition.run, getattr(self.definition, self.runtime)]
-        layers += [self.definition.quick] if self.quick else []
-        given = [value for layer in layers if (value := layer.get("warmup_s")) is not None]
-        return float(given[-1]) if given and isinstance(given[-1], int | float) else None
+        given = {point.params.get("warmup_s") for point in self.points}
+        return given.pop() if len(given) == 1 else None
 
     @cached_property
     def groups(self) -> list[str]:
