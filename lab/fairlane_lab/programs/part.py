@@ -174,10 +174,6 @@ class LabPart:
         """Further values of a run, of two readings of its ports (`read_ports_of`)."""
         return {}
 
-    def vc_rows(self, result: RunResult) -> list[dict[str, Any]]:
-        """Rows of `vcs.parquet`, without the key and the parameters."""
-        return []
-
     def sampled_registers(self, config: SimConfig) -> list[dict[str, Any]]:
         """Registers that the simulator samples in runs with series."""
         if not self.flow_register:

@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 from fairlane_hosts.programs import COUNTERS
-from fairlane_topology import topology as fl_topology
 
 from fairlane_lab.definition.names import column_kind
 from fairlane_lab.inputs import configuration
 from fairlane_lab.measures import ceiling_of, known_mean, known_sum, least_s, path_of
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, Transfer
-from fairlane_lab.scenario import Scenario, names_of, tcp_of
+from fairlane_lab.scenario import Scenario, checked_topology, names_of, tcp_of
 
 Row = dict[str, Any]
 SENT = ("segments_sent", "window_reductions")
@@ -176,7 +175,7 @@ def with_slowdowns(scenario: Scenario, transfers: Sequence[Transfer]) -> list[Tr
     web = [flow for flow in scenario.flows if flow.app.kind == "web"]
     if not web:
         return list(transfers)
-    topology = fl_topology.check(dict(scenario.topology))
+    topology = checked_topology(scenario)
     paths = {flow.name: (path, tcp_of(scenario, flow)) for flow in web if (path := path_of(topology, scenario, flow))}
 
     def slowdown(each: Transfer) -> float | None:
@@ -315,13 +314,11 @@ def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) 
             {**_columns("ports", port, port_rate_bps=port.rate_bps), **port.values}
             for port in sorted(result.ports, key=lambda port: (port.switch, port.port))
         ],
-        "vcs": part.vc_rows(result),
+        "vcs": [_columns("vcs", vc) for vc in result.vcs],
         "transfers": [
             {
                 **_columns("transfers", each),
-                **({} if each.ran_s is None else {"ran_s": each.ran_s, "packets": each.packets}),
-                **({} if each.complete else {"complete": False}),
-                **({} if each.slowdown is None else {"slowdown": each.slowdown}),
+                **{name: value for name, value in vars(each).items() if value != getattr(Transfer, name, value)},
             }
             for each in transfers
         ],
