@@ -215,7 +215,8 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> I
             wrong.append(("name", f"{min(twice)!r} is the name of an earlier flow"))
         seen |= own
         hosts = (("sender", flow.sender), ("receiver", flow.receiver))
-        wrong += [(end, unknown("host", host, topology.hosts)) for end, host in hosts if host not in topology.hosts]
+        there = topology.checked.hosts
+        wrong += [(end, unknown("host", host, there)) for end, host in hosts if host not in there]
         if flow.sender == flow.receiver:
             wrong.append(("receiver", f"{flow.receiver!r} is the sender too"))
         elif problem := _room_problem(body, topology, flow):
@@ -242,7 +243,7 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> I
     for index, name in enumerate(body.run.starts.flows):
         if name not in known:
             yield Problem(place(("run", "starts", "flows", index)), unknown("flow or group", name, sorted(known)))
-    if not topology.bottlenecks:
+    if not any(spec.bottleneck for ports in topology.checked.ports.values() for spec in ports.values()):
         yield Problem("topology.ports", "no port has bottleneck = true: nothing would be measured or managed")
 
 
