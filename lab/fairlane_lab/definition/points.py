@@ -204,15 +204,14 @@ class Draws(Strict):
 
     def text(self) -> str:
         """For a page of results."""
-        amounts = [
-            f"starts within {self.start_s:g} s" if self.start_s else "",
-            f"delays ± {self.rtt * 100:g} %" if self.rtt else "",
-            f"rates ± {self.rate * 100:g} %" if self.rate else "",
-            f"buffers ± {self.buffer_packets} packet{'s' * (self.buffer_packets > 1)}" if self.buffer_packets else "",
-        ]
-        drawn = ", ".join(filter(None, amounts))
-        names = ("starts", "delays", "rates", "buffers")
-        still = ", ".join(name for name, amount in zip(names, amounts, strict=True) if not amount)
+        amounts = {
+            "starts": self.start_s and f"within {self.start_s:g} s",
+            "delays": self.rtt and f"± {self.rtt * 100:g} %",
+            "rates": self.rate and f"± {self.rate * 100:g} %",
+            "buffers": self.buffer_packets and f"± {self.buffer_packets} packet{'s' * (self.buffer_packets > 1)}",
+        }
+        drawn = ", ".join(f"{name} {amount}" for name, amount in amounts.items() if amount)
+        still = ", ".join(name for name, amount in amounts.items() if not amount)
         said = [f"Drawn at random for each run: {drawn}."] if drawn else []
         return " ".join([*said, *([f"Not drawn: {still}, because {self.fixed}."] if still else [])])
 

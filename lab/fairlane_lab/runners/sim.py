@@ -7,7 +7,7 @@ import asyncio
 import json
 import os
 import tempfile
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,7 @@ def run_kernel(scenario: Scenario) -> RunResult:
 
 async def _observe(world: SimWorld) -> Observed:
     scenario = world.config.scenario
+    step_s = scenario.duration_s / STEPS
     await world.set_up()
     log = MemoryLog()
     loops = _Loops(world, log, await world.start(log))
@@ -79,7 +80,7 @@ async def _observe(world: SimWorld) -> Observed:
     async def at(instants_s: Iterable[float]) -> list[Snapshot]:
         found: list[Snapshot] = []
         for instant_s in instants_s:
-            await _sleep_until(min(instant_s, scenario.duration_s), scenario)
+            await _sleep_until(min(instant_s, scenario.duration_s), step_s)
             found.append(await _trusted(world, loops))
         return found
 
@@ -88,9 +89,9 @@ async def _observe(world: SimWorld) -> Observed:
         begin_s, end_s = scenario.spike_s or (0.0, 0.0)
         spike = await at((begin_s, end_s, end_s + AFTER_SPIKE_S) if scenario.spike_s else ())
         if scenario.ends_with_its_files:
-            await _sleep_until_done(world)
+            await _sleep_until(scenario.duration_s, DONE_STEP_S, _are_finished(world))
         else:
-            await _sleep_until(scenario.duration_s, scenario)
+            await _sleep_until(scenario.duration_s, step_s)
         after = await _trusted(world, loops)
         if problem := world.simulation.machine_failure():
             raise RunError(f"the machine of the hosts: {problem}")
@@ -105,23 +106,22 @@ async def _trusted(world: SimWorld, loops: _Loops) -> Snapshot:
     return await snapshot(world)
 
 
-async def _sleep_until(t_s: float, scenario: Scenario) -> None:
-    """Until an instant, in steps of the whole run's length divided by `STEPS`."""
+async def _sleep_until(t_s: float, step_s: float, is_over: Callable[[], bool] = lambda: False) -> None:
+    """Until an instant, in steps; `is_over` is asked before each."""
     loop = asyncio.get_running_loop()
-    while (now_s := loop.time()) < t_s - 1e-9:
-        await _instant(min(t_s, now_s + scenario.duration_s / STEPS))
+    while (now_s := loop.time()) < t_s - 1e-9 and not is_over():
+        await _instant(min(t_s, now_s + step_s))
 
 
-async def _sleep_until_done(world: SimWorld) -> None:
-    """Until every file of the run is finished, polled once in `DONE_STEP_S`, or its time is over."""
-    scenario = world.config.scenario
+def _are_finished(world: SimWorld) -> Callable[[], bool]:
+    """What says whether every file of the run is finished."""
     names = {each.name: each.flow.app.times for each in world.config.flows if each.flow.app.kind == "bytes"}
-    loop = asyncio.get_running_loop()
-    while loop.time() < scenario.duration_s - 1e-9:
+
+    def are_finished() -> bool:
         counts = {row["flow"]: row["completed"] for row in json.loads(world.simulation.flows())}
-        if all(counts[name] >= times for name, times in names.items()):
-            break
-        await _instant(min(scenario.duration_s, loop.time() + DONE_STEP_S))
+        return all(counts[name] >= times for name, times in names.items())
+
+    return are_finished
 
 
 async def _instant(at_s: float) -> None:

@@ -20,7 +20,7 @@ from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import PortState, RouteState, RunState, SwitchState
 from fairlane_controller.switch.client import Endpoint
 from fairlane_topology import topology as fl_topology
-from fairlane_topology.topology import TRAFFIC_MANAGER, PortKey, managed_ports
+from fairlane_topology.topology import PortKey, managed_ports
 
 from fairlane_lab.programs import find_part
 from fairlane_lab.programs.part import LOOK_PERIOD_S, program_drops
@@ -169,16 +169,10 @@ async def gathered(*jobs: Any) -> None:
 
 def run_state_of(topology: fl_topology.Topology, managed: Sequence[PortKey], program: str) -> RunState:
     """A topology as the controller knows a running one; `managed` are its bottlenecks."""
-    mtus = {(end.node, end.port): link.mtu for link in topology.links for end in (link.a, link.b)}
-
-    def port_state(switch: str, number: int, spec: fl_topology.PortSpec) -> PortState:
-        given = {key: value for key in ("rate_bps", "queue_packets", *TRAFFIC_MANAGER) if (value := getattr(spec, key))}
-        about = {"port": number, "bottleneck": (switch, number) in managed, "mtu": mtus[switch, number]}
-        return PortState.model_validate({**about, **topology.settings(switch, number), **given})
-
     switches: list[SwitchState] = []
     for name in topology.switches:
-        ports = tuple(port_state(name, number, spec) for number, spec in topology.ports[name].items())
+        states = (topology.port_state(name, port) for port in topology.ports[name])
+        ports = tuple(PortState(**{**state, "bottleneck": (name, state["port"]) in managed}) for state in states)
         routes = tuple(RouteState(prefix=one.prefix, port=one.port, mac=one.mac) for one in topology.routes(name))
         switches.append(SwitchState(name=name, grpc=GRPC, ports=ports, routes=routes))
     return RunState(name="sim", target="sim", program=program, switches=tuple(switches))
