@@ -7,9 +7,8 @@ import asyncio
 import json
 import os
 import tempfile
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from fairlane_lab.run_result import AFTER_SPIKE_S, RunError, RunResult
 from fairlane_lab.scenario import Scenario
@@ -17,7 +16,7 @@ from fairlane_lab.sim.config import resolve
 from fairlane_lab.sim.kernel import Machine, make_machine
 from fairlane_lab.sim.result import Observed, run_result
 from fairlane_lab.sim.sharing import marks_s
-from fairlane_lab.sim.world import MemoryLog, SimWorld, Snapshot, snapshot
+from fairlane_lab.sim.world import SimWorld, Snapshot, snapshot
 
 SAMPLE_S = 0.02
 """Cwnd and queue are sampled at least this often, so that their means are good."""
@@ -74,14 +73,13 @@ async def _observe(world: SimWorld) -> Observed:
     scenario = world.config.scenario
     step_s = scenario.duration_s / STEPS
     await world.set_up()
-    log = MemoryLog()
-    loops = _Loops(world, log, await world.start(log))
+    world.start()
 
     async def at(instants_s: Iterable[float]) -> list[Snapshot]:
         found: list[Snapshot] = []
         for instant_s in instants_s:
             await _sleep_until(min(instant_s, scenario.duration_s), step_s)
-            found.append(await _trusted(world, loops))
+            found.append(await snapshot(world))
         return found
 
     try:
@@ -92,18 +90,12 @@ async def _observe(world: SimWorld) -> Observed:
             await _sleep_until(scenario.duration_s, DONE_STEP_S, _are_finished(world))
         else:
             await _sleep_until(scenario.duration_s, step_s)
-        after = await _trusted(world, loops)
+        after = await snapshot(world)
         if problem := world.simulation.machine_failure():
             raise RunError(f"the machine of the hosts: {problem}")
     finally:
-        await loops.end()
-    return Observed(world, begins, spike, after, loops.log.events)
-
-
-async def _trusted(world: SimWorld, loops: _Loops) -> Snapshot:
-    """All counters, once every control loop is known to work."""
-    loops.check()
-    return await snapshot(world)
+        await world.end()
+    return Observed(world, begins, spike, after, world.log.events)
 
 
 async def _sleep_until(t_s: float, step_s: float, is_over: Callable[[], bool] = lambda: False) -> None:
@@ -133,30 +125,3 @@ async def _instant(at_s: float) -> None:
         await reached
     finally:
         timer.cancel()
-
-
-class _Loops:
-    """What the program runs beside the simulation: its control loops."""
-
-    def __init__(self, world: SimWorld, log: MemoryLog, jobs: Sequence[Coroutine[Any, Any, None]]) -> None:
-        self.log = log
-        self._world = world
-        self._tasks = [asyncio.create_task(job) for job in jobs]
-
-    async def end(self) -> None:
-        """End them, whatever they are doing."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    def check(self) -> None:
-        """Raises RunError when a loop has failed or is not there: in virtual time nothing may come between."""
-        for task in self._tasks:
-            if task.done():
-                raise RunError(f"a control loop ended: {None if task.cancelled() else task.exception()!r}")
-        for event in self.log.events:
-            if event["event"] in ("error", "disconnected", "flow_refused"):
-                raise RunError(f"the control loop of {event['switch']} failed at {event['t_s']:g} s: {event}")
-        for agent in self._world.agents:
-            if agent.last_error is not None:
-                raise RunError(f"the control loop of {agent.endpoint.name} failed: {agent.last_error.message}")
