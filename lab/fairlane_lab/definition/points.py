@@ -140,11 +140,11 @@ def point_problems(
     every = {name for case in experiment.cases for name in case} - experiment.params.keys() - {"label"}
     for index, (label, case) in enumerate(zip(labels, experiment.cases, strict=True)):
         if not isinstance(label, str) or not label or "/" in label:
-            yield Problem(place(("cases", index, "label")), f"got {label!r}; each case has a label without /")
+            yield Problem(f"cases[{index}].label", f"got {label!r}; each case has a label without /")
         elif label in labels[:index]:
-            yield Problem(place(("cases", index, "label")), f"{label!r} is the label of an earlier case")
+            yield Problem(f"cases[{index}].label", f"{label!r} is the label of an earlier case")
         if missing := sorted(every - case.keys()):
-            yield Problem(place(("cases", index)), f"has no {', '.join(missing)}, which other cases have")
+            yield Problem(f"cases[{index}]", f"has no {', '.join(missing)}, which other cases have")
 
 
 def twice_problems(points: Sequence[Point]) -> Iterator[Problem]:

@@ -101,7 +101,7 @@ def change_problems(topology: Resolved, changes: Sequence[ChangeSpec]) -> Iterat
     first = len(topology.checked.changes)
     found = fl_changes.change_problems([*topology.checked.changes, *changes], topology.checked.links)
     for index, key, message in found:
-        yield Problem(place(("changes", index - first, key)) if index >= first else "topology.base", message)
+        yield Problem(f"changes[{index - first}].{key}" if index >= first else "topology.base", message)
 
 
 def with_wire(topology: Resolved, changes: Sequence[ChangeSpec]) -> Document:

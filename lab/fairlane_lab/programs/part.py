@@ -21,7 +21,7 @@ from fairlane_topology.topology import PortKey, managed_ports
 from finsy import P4CounterEntry
 from pydantic import BaseModel
 
-from fairlane_lab.problems import Problem, place
+from fairlane_lab.problems import Problem
 from fairlane_lab.recording import Recording
 from fairlane_lab.run_result import RunResult, SeriesPoint, VcResult
 from fairlane_lab.scenario import Control, Scenario
@@ -118,7 +118,7 @@ class LabPart:
             yield Problem("vcs", f"program {self.name!r} has no VCs")
         for index, flow in enumerate(body.flows):
             if flow.vc:
-                yield Problem(place(("flows", index, "vc")), f"program {self.name!r} has no VCs")
+                yield Problem(f"flows[{index}].vc", f"program {self.name!r} has no VCs")
 
     def metrics(self, result: RunResult) -> dict[str, Any]:
         """What it adds to the metrics of a run, or replaces."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -76,10 +76,7 @@ class SimWorld:
 
     def close(self) -> None:
         """Cancel what still runs, and end the loop and the machine of real hosts."""
-        left = asyncio.all_tasks(self.loop)
-        for task in left:
-            task.cancel()
-        self.loop.run_until_complete(gathered(*left))
+        self.loop.run_until_complete(cancel(asyncio.all_tasks(self.loop)))
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         self.loop.close()
         self.simulation.end_machine()
@@ -118,9 +115,7 @@ class SimWorld:
 
     async def end(self) -> None:
         """End it, whatever it is doing."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel(self._tasks)
 
     def check(self) -> None:
         """Raises RunError when a loop has failed or is not there: in virtual time nothing may come between."""
@@ -186,9 +181,11 @@ def flow_weights(flows: Sequence[SimFlow]) -> list[dict[str, Any]]:
     return rules
 
 
-async def gathered(*jobs: Any) -> None:
-    """Until all have ended, however they end."""
-    await asyncio.gather(*jobs, return_exceptions=True)
+async def cancel(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Cancel tasks, until all have ended, however they end."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def run_state_of(topology: fl_topology.Topology, managed: Sequence[PortKey], program: str) -> RunState:
