@@ -251,8 +251,6 @@ def _viewing(segments: Sequence[tuple[float, int]], segment_s: float, start_s: f
 
 KEY = ("experiment", "point", "repeat", "seed", "runtime", "target")
 """The columns that every table begins with; (point, repeat) is unique in a folder."""
-TEXTS = ("configuration", "drawn")
-"""Of a run, what is no parameter and no number."""
 TABLES: Mapping[str, tuple[str, ...]] = {
     "runs": ("configuration", "virtual_s", "packets"),
     "flows": ("flow", "group", "variant", "weight", "greedy", "goodput_bps", "share", "retransmits", "timeouts", "cwnd_packets", "srtt_ms"),
@@ -290,7 +288,7 @@ def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) 
     run = {
         **run_metrics(flows, result.ports, transfers, windows, watched),
         **({} if ceiling_bps is None else {"ceiling_bps": ceiling_bps}),
-        **result.sharing,
+        **result.values,
         **part.metrics(result),
         "cut_s": cut_s,
         "unsteady": None if result.steady is None else float(not result.steady),

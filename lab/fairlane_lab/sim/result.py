@@ -102,11 +102,10 @@ def run_result(seen: Observed, sample_step: int) -> RunResult:
         virtual_s=world.simulation.now_ns / 1e9,
         packets=sum(row["received"] for row in json.loads(world.simulation.switches())),
         about=_about(world),
-        sharing=sharing(recording),
         cut_s=scenario.warmup_s,
         steady=steady,
     )
-    result.values |= _qdisc_values(world.config.managed, begin, seen.after)
+    result.values |= sharing(recording) | _qdisc_values(world.config.managed, begin, seen.after)
     return result
 
 
