@@ -284,7 +284,7 @@ def _scale(link: Document, read: fl_topology.Link, delay: float, rate: float) ->
     ways = {"a_to_b": read.a_to_b, "b_to_a": read.b_to_a}
     delays = {name: _times(way.delay_us, delay, way.jitter_us) for name, way in ways.items() if way.delay_us}
     if delays:
-        for part in (link, link.get("a_to_b") or {}, link.get("b_to_a") or {}):
+        for part in (link, *(link.get(name) or {} for name in ways)):
             part.pop("delay", None)
             part.pop("delay_us", None)
         if delays.get("a_to_b") == delays.get("b_to_a"):
@@ -296,7 +296,7 @@ def _scale(link: Document, read: fl_topology.Link, delay: float, rate: float) ->
     if read.bandwidth_bps:
         link.pop("bandwidth_bps", None)
         link["bandwidth"] = _times(read.bandwidth_bps, rate)
-    for part in (link, link.get("a_to_b") or {}, link.get("b_to_a") or {}):
+    for part in (link, *(link.get(name) or {} for name in ways)):
         for key in ("rate", "rate_bps"):
             if part.get(key):
                 part[key] = _times(part[key], rate)

@@ -14,7 +14,7 @@ from fairlane_lab.run_result import AFTER_SPIKE_S, RunError, RunResult
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.config import resolve
 from fairlane_lab.sim.kernel import Machine, make_machine
-from fairlane_lab.sim.result import Observed, run_result
+from fairlane_lab.sim.result import run_result
 from fairlane_lab.sim.sharing import marks_s
 from fairlane_lab.sim.world import SimWorld, Snapshot, snapshot
 
@@ -46,8 +46,7 @@ def run(scenario: Scenario, machine: Machine | None = None) -> RunResult:
         machine.add_libraries(config.programs)
     world = SimWorld(config)
     try:
-        seen = world.loop.run_until_complete(_observe(world))
-        result = run_result(seen, step)
+        result = run_result(world, *world.loop.run_until_complete(_observe(world)), step)
         captures = json.loads(world.simulation.captures())
         result.capture_problems = [capture["error"] for capture in captures if capture["error"]]
     finally:
@@ -69,7 +68,8 @@ def run_kernel(scenario: Scenario) -> RunResult:
         os.sched_setaffinity(0, cores)
 
 
-async def _observe(world: SimWorld) -> Observed:
+async def _observe(world: SimWorld) -> tuple[list[Snapshot], list[Snapshot], Snapshot]:
+    """Run it; returns the snapshots that `run_result` needs."""
     scenario = world.config.scenario
     step_s = scenario.duration_s / STEPS
     await world.set_up()
@@ -95,7 +95,7 @@ async def _observe(world: SimWorld) -> Observed:
             raise RunError(f"the machine of the hosts: {problem}")
     finally:
         await world.end()
-    return Observed(world, begins, spike, after, world.log.events)
+    return begins, spike, after
 
 
 async def _sleep_until(t_s: float, step_s: float, is_over: Callable[[], bool] = lambda: False) -> None:
