@@ -193,7 +193,9 @@ def run_state_of(topology: fl_topology.Topology, managed: Sequence[PortKey], pro
     switches: list[SwitchState] = []
     for name in topology.switches:
         states = (topology.port_state(name, port) for port in topology.ports[name])
-        ports = tuple(PortState(**{**state, "bottleneck": (name, state["port"]) in managed}) for state in states)
+        ports = tuple(
+            PortState.model_validate({**state, "bottleneck": (name, state["port"]) in managed}) for state in states
+        )
         routes = tuple(RouteState(prefix=one.prefix, port=one.port, mac=one.mac) for one in topology.routes(name))
         switches.append(SwitchState(name=name, grpc=GRPC, ports=ports, routes=routes))
     return RunState(name="sim", target="sim", program=program, switches=tuple(switches))
