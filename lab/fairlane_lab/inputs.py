@@ -135,11 +135,6 @@ def build_hashes(kernel: bool = False) -> Mapping[str, str]:
     return {name: _hash([path for path in paths if path.is_file()]) for name, paths in files.items()}
 
 
-def differences(mine: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
-    """`code is 12ab…, here 34cd…`, for each that differs."""
-    return [f"{name} is {theirs.get(name)}, here {value}" for name, value in mine.items() if theirs.get(name) != value]
-
-
 def copy_inputs(inputs: Sequence[Input], folder: Path) -> Path:
     """Copy all files into `folder`, in the place of what is there: below it they lie to each other as they do now. Returns the experiment's. Raises OSError."""
     files = list(dict.fromkeys(file for each in inputs for file in each.files))

@@ -25,7 +25,7 @@ from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import Direction
 from numpy.typing import NDArray
 
-from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, IPV6_BYTES, Flow, Scenario, TcpOptions, tcp_of
+from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, IPV6_BYTES, Flow, Scenario, TcpOptions, checked_topology, tcp_of
 
 
 def finite_or_none(value: Any) -> Any:
@@ -243,7 +243,7 @@ def ceiling_of(scenario: Scenario) -> float | None:
     if len(scenario.flows) != 1 or len(files) != 1 or files[0].app.times > 1 or not scenario.ends_with_its_files:
         return None
     (flow,) = files
-    path, tcp = path_of(fl_topology.check(dict(scenario.topology)), scenario, flow), tcp_of(scenario, flow)
+    path, tcp = path_of(checked_topology(scenario), scenario, flow), tcp_of(scenario, flow)
     if path is None:
         return None
     window_bytes, initial = offered_window_bytes(tcp, flow), tcp.initial_window_packets

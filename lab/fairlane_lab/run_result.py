@@ -161,9 +161,7 @@ class RunResult:
     about: dict[str, Any] = field(default_factory=dict[str, Any])
     """What the runner knows of itself: kernel, offloads, versions, variants by host, resolved options."""
     values: dict[str, float] = field(default_factory=dict[str, float])
-    """Metrics of the program (`programs/part.py`)."""
-    sharing: dict[str, float] = field(default_factory=dict[str, float])
-    """How the flows share the line as time goes on (`sim/sharing.py`); empty in Mininet."""
+    """Metrics of the program (`programs/part.py`), and in virtual time how the flows share the line as time goes on (`sim/sharing.py`)."""
     vcs: list[VcResult] = field(default_factory=list[VcResult])
     """In the scenario's order, without those that never count."""
     cut_s: float | None = None

@@ -16,7 +16,6 @@ from fairlane_controller.programs.gfr.lab.vcs import (
     segment,
     vc_metrics,
     vc_results,
-    vc_row,
     worst_window_bps,
 )
 from fairlane_controller.programs.gfr.model import ideal_goodput_bps
@@ -117,7 +116,6 @@ def test_results_and_metrics_of_a_run() -> None:
     assert second.ratio == pytest.approx(0.9)
     assert second.mcr_met == pytest.approx(got["vc2"] / ideal_goodput_bps(10e6, *size))
     assert second.mcr_met_5s == pytest.approx(second.mcr_met)
-    assert vc_row(second)["ratio"] == second.ratio
     metrics = vc_metrics([first, second])
     assert metrics["jain"] == pytest.approx(1.9**2 / (2 * (1 + 0.81)))
     assert metrics["fairness"] == pytest.approx(0.9)

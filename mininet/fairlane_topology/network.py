@@ -359,18 +359,9 @@ class Network:
             "frame_bytes": self.options.frame_bytes,
             "json": str(files.json),
             "p4info": str(files.p4info),
-            "ports": [self._port_state(name, port) for port in self.topology.ports[name]],
+            "ports": [
+                {"interface": self._interface(LinkEnd(name, port)), **self.topology.port_state(name, port)}
+                for port in self.topology.ports[name]
+            ],
             "routes": self._routes[name],
-        }
-
-    def _port_state(self, switch: str, port: int) -> dict[str, Any]:
-        end, spec = LinkEnd(switch, port), self.topology.ports[switch][port]
-        rate = {} if spec.rate_bps is None else {"rate_bps": round(spec.rate_bps)}
-        return {
-            "port": port,
-            "interface": self._interface(end),
-            "mtu": next(link.mtu for link in self.topology.links if end in (link.a, link.b)),
-            **spec.model_dump(exclude={"settings", "rate_bps"}, exclude_none=True),
-            **rate,
-            **self.topology.settings(switch, port),
         }

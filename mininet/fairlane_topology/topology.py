@@ -176,6 +176,17 @@ class Topology:
         """What a port says for the program of its switch."""
         return {"far_side": port in self.far_side_ports(switch), **self.ports[switch][port].settings}
 
+    def port_state(self, switch: str, port: int) -> dict[str, Any]:
+        """A port as a run state has it (`PortState`)."""
+        end, spec = LinkEnd(switch, port), self.ports[switch][port]
+        return {
+            "port": port,
+            "mtu": next(link.mtu for link in self.links if end in (link.a, link.b)),
+            **spec.model_dump(exclude={"settings", "qdisc", "rate_bps"}, exclude_none=True),
+            "rate_bps": round(spec.rate_bps or 0),
+            **self.settings(switch, port),
+        }
+
     def routes(self, switch: str) -> list[RouteState]:
         """A route to every host by the fewest hops; ties go to the lower port."""
         routes: list[RouteState] = []

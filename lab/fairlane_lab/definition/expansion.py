@@ -216,7 +216,8 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> I
             wrong.append(("name", f"{min(twice)!r} is the name of an earlier flow"))
         seen |= own
         hosts = (("sender", flow.sender), ("receiver", flow.receiver))
-        wrong += [(end, unknown("host", host, topology.hosts)) for end, host in hosts if host not in topology.hosts]
+        there = topology.checked.hosts
+        wrong += [(end, unknown("host", host, there)) for end, host in hosts if host not in there]
         if flow.sender == flow.receiver:
             wrong.append(("receiver", f"{flow.receiver!r} is the sender too"))
         elif problem := _room_problem(body, topology, flow):
@@ -231,19 +232,19 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> I
         if flow.app.kind == "greedy" and flow.start_s > body.run.warmup_s and not flow.vc:
             text = f"{flow.start_s:g} is after run.warmup_s {body.run.warmup_s:g}: greedy flows start before what is counted"
             wrong.append(("start_s", text))
-        yield from (Problem(place(("flows", index, *key.split("."))), message) for key, message in wrong)
+        yield from (Problem(f"flows[{index}].{key}", message) for key, message in wrong)
     for index, change in enumerate(body.changes):
         if change.link not in topology.links:
-            yield Problem(place(("changes", index, "link")), unknown("link", change.link, topology.links))
+            yield Problem(f"changes[{index}].link", unknown("link", change.link, topology.links))
         if change.at_s >= body.run.duration_s:
             text = f"{change.at_s:g} is not before the end, run.duration_s {body.run.duration_s:g}"
-            yield Problem(place(("changes", index, "at_s")), text)
+            yield Problem(f"changes[{index}].at_s", text)
     yield from change_problems(topology, body.changes)
     known = {name for flow in body.flows for name in (flow.name, flow.group)}
     for index, name in enumerate(body.run.starts.flows):
         if name not in known:
-            yield Problem(place(("run", "starts", "flows", index)), unknown("flow or group", name, sorted(known)))
-    if not topology.bottlenecks:
+            yield Problem(f"run.starts.flows[{index}]", unknown("flow or group", name, sorted(known)))
+    if not any(spec.bottleneck for ports in topology.checked.ports.values() for spec in ports.values()):
         yield Problem("topology.ports", "no port has bottleneck = true: nothing would be measured or managed")
 
 

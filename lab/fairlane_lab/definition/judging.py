@@ -14,7 +14,6 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -31,6 +30,8 @@ from fairlane_lab.definition.names import (
     RUNTIMES,
     SERIES_METRICS,
     TRANSFER_METRICS,
+    split_metric,
+    split_quotient,
 )
 from fairlane_lab.definition.strict import (
     Between,
@@ -51,49 +52,31 @@ from fairlane_lab.definition.strict import (
 from fairlane_lab.paths import CLAIMS, PAPERS
 from fairlane_lab.problems import unknown
 
-_FORM = re.compile(r"^([a-z][a-z0-9_]*)(?:\[([a-z][a-z0-9_-]*)\])?$")
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A metric of a run, or of one of its groups of flows."""
-
-    name: str
-    group: str | None = None
-
-    def __str__(self) -> str:
-        return f"{self.name}[{self.group}]" if self.group else self.name
-
-
-def parse_metric(text: str) -> tuple[Metric, Metric | None]:
-    """The metric, and the metric or parameter that it is divided by. Raises ValueError with what is allowed."""
-    first, *others = [part.strip() for part in text.split("/")]
-    if len(others) > 1:
-        raise ValueError(f"got {text!r}; one division at most")
-    divisors = [Metric(other) if other in PARAMETERS else _single(other) for other in others]
-    return _single(first), divisors[0] if divisors else None
-
-
-def _single(text: str) -> Metric:
-    found = _FORM.match(text)
-    if found is None:
-        raise ValueError(f"got {text!r}; a metric is written as `fairness` or `goodput_bps[group]`")
-    name, group = found[1], found[2]
-    if group is not None and name not in GROUP_METRICS:
-        raise ValueError(unknown("metric of groups", name, sorted(GROUP_METRICS)))
-    if group is None and name not in RUN_METRICS:
-        raise ValueError(unknown("metric", name, RUN_METRICS))
-    return Metric(name, group)
+_FORM = re.compile(r"[a-z][a-z0-9_]*(\[[a-z][a-z0-9_-]*\])?")
 
 
 def check_metric(text: str, info: ValidationInfo) -> str:
-    """The text of a metric or a quotient. Raises ValueError for names that the experiment has not."""
+    """The text of a metric, or of a quotient of it and another or a parameter. Raises ValueError with what is allowed."""
     known = info.context
     if isinstance(known, Known) and text:
-        for part in filter(None, parse_metric(text)):
-            if part.group is not None and part.group not in known.groups:
-                raise ValueError(unknown("group of flows", part.group, known.groups))
+        above, below = split_quotient(text)
+        if "/" in below:
+            raise ValueError(f"got {text!r}; one division at most")
+        for each in (above, *([below] if "/" in text and below not in PARAMETERS else [])):
+            _check_single(each, known.groups)
     return text
+
+
+def _check_single(text: str, groups: Sequence[str]) -> None:
+    name, group = split_metric(text)
+    if not _FORM.fullmatch(text):
+        raise ValueError(f"got {text!r}; a metric is written as `fairness` or `goodput_bps[group]`")
+    if group and name not in GROUP_METRICS:
+        raise ValueError(unknown("metric of groups", name, sorted(GROUP_METRICS)))
+    if group and group not in groups:
+        raise ValueError(unknown("group of flows", group, groups))
+    if not group and name not in RUN_METRICS:
+        raise ValueError(unknown("metric", name, RUN_METRICS))
 
 
 def _no_quotient(text: str, info: ValidationInfo) -> str:

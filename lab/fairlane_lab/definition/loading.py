@@ -30,7 +30,7 @@ from fairlane_lab.definition.points import Point, make_points, point_problems, t
 from fairlane_lab.definition.schema import Experiment
 from fairlane_lab.definition.strict import Known, matches
 from fairlane_lab.paths import CLAIMS, EXPERIMENTS
-from fairlane_lab.problems import ExperimentError, Problem, place, pydantic_problems, unknown
+from fairlane_lab.problems import ExperimentError, Problem, pydantic_problems, unknown
 
 SHARED = ("paper_numbers", "plots", "notes")
 """Their conditions may be of points that other experiments of the same base have."""
@@ -75,7 +75,7 @@ def _layers(definition: Definition, points: Sequence[Point]) -> Iterator[Problem
     experiment = definition.experiment
     for section in ("sim", "kernel", "mininet", "quick"):
         if not any(matches(getattr(experiment, section).only, point.params) for point in points):
-            yield Problem(place((section, "only")), "leaves no point")
+            yield Problem(f"{section}.only", "leaves no point")
     for runtime in experiment.runtimes:
         for quick in (False, True):
             layers = overrides(definition, Selection(runtime=runtime, quick=quick))

@@ -13,7 +13,7 @@ from fairlane_hosts.simulator import SIMULATOR_VARIANTS
 from fairlane_hosts.variants import VARIANTS
 
 from fairlane_lab.definition.strict import Runtime
-from fairlane_lab.programs import find_part, known_parts
+from fairlane_lab.programs import find_part, known_parts, of_programs
 from fairlane_lab.programs.part import LabPart
 from fairlane_lab.programs.part import Name as Name
 
@@ -119,7 +119,7 @@ PARAMETERS: dict[str, Name] = {
             "warmup_s": "warm-up",
         }
     ),
-    **{name: about for part in known_parts() for name, about in part.parameters.items()},
+    **of_programs("parameters"),
 }
 """What a file may call a parameter. Set by the lab itself: `case`, `offset_s`, and `control`, the label of the axis of that name.
 With a `sender`, points that differ in it alone meet the same world in the same repeat."""
@@ -181,7 +181,7 @@ RUN_METRICS: dict[str, Name] = {
         }
     ),
     **{each.name: _of_column(each.title, each.unit) for each in (AqmProgram.delay, AqmProgram.marks)},
-    **{name: about for part in known_parts() for name, about in part.run_metrics.items()},
+    **of_programs("run_metrics"),
 }
 """One value a run. `metric[group]` is the same of one group of flows, for those in GROUP_METRICS."""
 
@@ -207,7 +207,7 @@ FLOW_METRICS: dict[str, Name] = {
     ),
 }
 
-OBJECT_METRICS: dict[str, Name] = {name: about for part in known_parts() for name, about in part.object_metrics.items()}
+OBJECT_METRICS: dict[str, Name] = of_programs("object_metrics")
 """Of an object of a program, such as a VC: `vc_ratio[vc1]`."""
 
 _OF_GROUPS = ("transfers", *(name for name in RUN_METRICS if name.startswith(("completion_", "slowdown"))))
@@ -222,7 +222,7 @@ SERIES_METRICS: dict[str, Name] = {
     "queue_packets": Name("waiting packets", "packets"),
     **_of_runs("throughput_bps"),
     "rate_bps": PARAMETERS["rate_bps"],
-    **{name: about for part in known_parts() for name, about in part.series_metrics.items()},
+    **of_programs("series_metrics"),
 }
 
 LIMIT_SERIES = tuple(part.limit_series for part in known_parts() if part.limit_series)
@@ -265,6 +265,18 @@ def part_of(program: str) -> LabPart:
     for column in part.measured:
         RUN_METRICS.setdefault(column.name, _of_column(column.title, column.unit))
     return part
+
+
+def split_quotient(metric: str) -> tuple[str, str]:
+    """`("a", "b")` of `a / b`; the second is empty where nothing is divided."""
+    above, _, below = metric.partition("/")
+    return above.strip(), below.strip()
+
+
+def split_metric(metric: str) -> tuple[str, str]:
+    """`("goodput_bps", "reno")` of `goodput_bps[reno]`; the group is empty where there is none."""
+    name, _, group = metric.removesuffix("]").partition("[")
+    return name, group
 
 
 def find_name(column: str) -> Name | None:

@@ -92,17 +92,13 @@ def draw_params(drawn: Mapping[str, Spread], given: Mapping[str, Any], seed_of: 
 def make_points(experiment: Experiment, replaced: Mapping[str, Sequence[Scalar]] | None = None) -> list[Point]:
     """Every point; `replaced` are other values for axes or `params` that the file has."""
     replaced = replaced or {}
-    axes = [[_table_item("case", case) for case in experiment.cases]] if experiment.cases else []
-    for name, axis in experiment.sweep.items():
-        axes.append([_axis_item(name, value) for value in replaced.get(name) or axis])
-    constants = dict(experiment.params)
-    for name, values in replaced.items():
-        if name not in experiment.sweep and len(values) == 1:
-            constants[name] = values[0]
-        elif name not in experiment.sweep:
-            axes.append([_axis_item(name, value) for value in values])
+    others = {name: values for name, values in replaced.items() if name not in experiment.sweep}
+    axes: list[tuple[str, Sequence[Scalar | Case]]] = [("case", experiment.cases)] if experiment.cases else []
+    axes += [(name, replaced.get(name) or axis) for name, axis in experiment.sweep.items()]
+    axes += [(name, values) for name, values in others.items() if len(values) > 1]
+    constants = {**experiment.params, **{name: values[0] for name, values in others.items() if len(values) == 1}}
     points: list[Point] = []
-    for items in itertools.product(*axes):
+    for items in itertools.product(*([_axis_item(name, value) for value in values] for name, values in axes)):
         params = dict(constants)
         for _, given in items:
             params |= given
@@ -112,14 +108,10 @@ def make_points(experiment: Experiment, replaced: Mapping[str, Sequence[Scalar]]
 
 def _axis_item(name: str, value: Scalar | Mapping[str, Scalar]) -> tuple[str, dict[str, Scalar]]:
     """The label and the parameters of one value of an axis."""
-    if isinstance(value, Mapping):
-        return _table_item(name, value)
-    return f"{name}={_text(value)}", {name: value}
-
-
-def _table_item(name: str, table: Mapping[str, Scalar]) -> tuple[str, dict[str, Scalar]]:
-    params = {key: item for key, item in table.items() if key != "label"}
-    label = str(table.get("label") or ",".join(f"{key}={_text(item)}" for key, item in params.items()))
+    if not isinstance(value, Mapping):
+        return f"{name}={_text(value)}", {name: value}
+    params = {key: item for key, item in value.items() if key != "label"}
+    label = str(value.get("label") or ",".join(f"{key}={_text(item)}" for key, item in params.items()))
     return label, {name: label, **params} if name in COLUMNS_ONLY else params
 
 
@@ -149,11 +141,11 @@ def point_problems(
     every = {name for case in experiment.cases for name in case} - experiment.params.keys() - {"label"}
     for index, (label, case) in enumerate(zip(labels, experiment.cases, strict=True)):
         if not isinstance(label, str) or not label or "/" in label:
-            yield Problem(place(("cases", index, "label")), f"got {label!r}; each case has a label without /")
+            yield Problem(f"cases[{index}].label", f"got {label!r}; each case has a label without /")
         elif label in labels[:index]:
-            yield Problem(place(("cases", index, "label")), f"{label!r} is the label of an earlier case")
+            yield Problem(f"cases[{index}].label", f"{label!r} is the label of an earlier case")
         if missing := sorted(every - case.keys()):
-            yield Problem(place(("cases", index)), f"has no {', '.join(missing)}, which other cases have")
+            yield Problem(f"cases[{index}]", f"has no {', '.join(missing)}, which other cases have")
 
 
 def twice_problems(points: Sequence[Point]) -> Iterator[Problem]:
@@ -213,15 +205,14 @@ class Draws(Strict):
 
     def text(self) -> str:
         """For a page of results."""
-        amounts = [
-            f"starts within {self.start_s:g} s" if self.start_s else "",
-            f"delays ± {self.rtt * 100:g} %" if self.rtt else "",
-            f"rates ± {self.rate * 100:g} %" if self.rate else "",
-            f"buffers ± {self.buffer_packets} packet{'s' * (self.buffer_packets > 1)}" if self.buffer_packets else "",
-        ]
-        drawn = ", ".join(filter(None, amounts))
-        names = ("starts", "delays", "rates", "buffers")
-        still = ", ".join(name for name, amount in zip(names, amounts, strict=True) if not amount)
+        amounts = {
+            "starts": self.start_s and f"within {self.start_s:g} s",
+            "delays": self.rtt and f"± {self.rtt * 100:g} %",
+            "rates": self.rate and f"± {self.rate * 100:g} %",
+            "buffers": self.buffer_packets and f"± {self.buffer_packets} packet{'s' * (self.buffer_packets > 1)}",
+        }
+        drawn = ", ".join(f"{name} {amount}" for name, amount in amounts.items() if amount)
+        still = ", ".join(name for name, amount in amounts.items() if not amount)
         said = [f"Drawn at random for each run: {drawn}."] if drawn else []
         return " ".join([*said, *([f"Not drawn: {still}, because {self.fixed}."] if still else [])])
 
@@ -294,7 +285,7 @@ def _scale(link: Document, read: fl_topology.Link, delay: float, rate: float) ->
     ways = {"a_to_b": read.a_to_b, "b_to_a": read.b_to_a}
     delays = {name: _times(way.delay_us, delay, way.jitter_us) for name, way in ways.items() if way.delay_us}
     if delays:
-        for part in (link, link.get("a_to_b") or {}, link.get("b_to_a") or {}):
+        for part in (link, *(link.get(name) or {} for name in ways)):
             part.pop("delay", None)
             part.pop("delay_us", None)
         if delays.get("a_to_b") == delays.get("b_to_a"):
@@ -306,7 +297,7 @@ def _scale(link: Document, read: fl_topology.Link, delay: float, rate: float) ->
     if read.bandwidth_bps:
         link.pop("bandwidth_bps", None)
         link["bandwidth"] = _times(read.bandwidth_bps, rate)
-    for part in (link, link.get("a_to_b") or {}, link.get("b_to_a") or {}):
+    for part in (link, *(link.get(name) or {} for name in ways)):
         for key in ("rate", "rate_bps"):
             if part.get(key):
                 part[key] = _times(part[key], rate)

@@ -38,16 +38,6 @@ class Resolved:
     def links(self) -> tuple[str, ...]:
         return tuple(link.name for link in self.checked.links)
 
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        return tuple(self.checked.hosts)
-
-    @property
-    def bottlenecks(self) -> tuple[str, ...]:
-        """Managed ports, as `s1-p3`."""
-        ports = self.checked.ports.items()
-        return tuple(f"{switch}-p{port}" for switch, own in ports for port, spec in own.items() if spec.bottleneck)
-
     def with_scheduler(self, program: Program) -> Resolved:
         """The same with the scheduler that a program needs; see `fl_topology.with_scheduler`. Raises TopologyError."""
         checked = fl_topology.with_scheduler(self.checked, program)
@@ -111,7 +101,7 @@ def change_problems(topology: Resolved, changes: Sequence[ChangeSpec]) -> Iterat
     first = len(topology.checked.changes)
     found = fl_changes.change_problems([*topology.checked.changes, *changes], topology.checked.links)
     for index, key, message in found:
-        yield Problem(place(("changes", index - first, key)) if index >= first else "topology.base", message)
+        yield Problem(f"changes[{index - first}].{key}" if index >= first else "topology.base", message)
 
 
 def with_wire(topology: Resolved, changes: Sequence[ChangeSpec]) -> Document:

@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.logs import warn
@@ -54,6 +55,11 @@ def known_parts() -> tuple[LabPart, ...]:
         except FairlaneError as ex:
             warn(f"{ex.message}; it is left out")
     return tuple(parts)
+
+
+def of_programs(what: str) -> dict[Any, Any]:
+    """One of the mappings of `LabPart`, of all these together."""
+    return {name: value for part in known_parts() for name, value in getattr(part, what).items()}
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from fairlane_topology.topology import PortKey, managed_ports
 from finsy import P4CounterEntry
 from pydantic import BaseModel
 
-from fairlane_lab.problems import Problem, place
+from fairlane_lab.problems import Problem
 from fairlane_lab.recording import Recording
 from fairlane_lab.run_result import RunResult, SeriesPoint, VcResult
 from fairlane_lab.scenario import Control, Scenario
@@ -118,11 +118,11 @@ class LabPart:
             yield Problem("vcs", f"program {self.name!r} has no VCs")
         for index, flow in enumerate(body.flows):
             if flow.vc:
-                yield Problem(place(("flows", index, "vc")), f"program {self.name!r} has no VCs")
+                yield Problem(f"flows[{index}].vc", f"program {self.name!r} has no VCs")
 
     def metrics(self, result: RunResult) -> dict[str, Any]:
-        """What it adds to the metrics of a run, or replaces."""
-        return dict(result.values)
+        """What it adds to the metrics of a run (`RunResult.values` are among them), or replaces."""
+        return {}
 
     def sent_cells(self, port: int) -> tuple[str, list[int]]:
         """A counter and its cells that together count what the program has sent to a port: all that BMv2 says of its queue."""
@@ -173,10 +173,6 @@ class LabPart:
     ) -> dict[str, float]:
         """Further values of a run, of two readings of its ports (`read_ports_of`)."""
         return {}
-
-    def vc_rows(self, result: RunResult) -> list[dict[str, Any]]:
-        """Rows of `vcs.parquet`, without the key and the parameters."""
-        return []
 
     def sampled_registers(self, config: SimConfig) -> list[dict[str, Any]]:
         """Registers that the simulator samples in runs with series."""

@@ -22,8 +22,8 @@ from matplotlib.figure import Figure
 from plotnine.exceptions import PlotnineWarning
 
 from fairlane_lab.definition.judging import Bars, Cdf, Heat, Lines, Plot, Series
-from fairlane_lab.definition.names import LIMIT_SERIES, TRANSFER_METRICS, Name
-from fairlane_lab.programs import known_parts
+from fairlane_lab.definition.names import LIMIT_SERIES, TRANSFER_METRICS, Name, split_metric
+from fairlane_lab.programs import of_programs
 from fairlane_lab.report import labels
 from fairlane_lab.report.run_folder import Point, RunFolder, open_run, ordered
 
@@ -32,9 +32,15 @@ mpl.use("Agg")
 INK, MUTED, PALE, FRAME = "#1c1e22", "#6a7079", "#aeb4bd", "#d55e00"
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#b8528f", "#e69f00", "#56b4e9", "#5b5f68", "#8a5a2b")
 """Okabe and Ito's colours (2008), purple darkened, yellow left out (it does not show on white), grey and brown added."""
-FIXED = {"vegas": 0, "reno": 1, "newreno": 1, "drop-tail": 6, "vegas-linux": 5, "reno-linux": 4, "web": 3} | {
-    value: colour for part in known_parts() for value, colour in part.colours.items()
-}
+FIXED = {
+    "vegas": 0,
+    "reno": 1,
+    "newreno": 1,
+    "drop-tail": 6,
+    "vegas-linux": 5,
+    "reno-linux": 4,
+    "web": 3,
+} | of_programs("colours")
 """Values that look the same in all pictures of all experiments: index into PALETTE."""
 DASHES = {"sim": "solid", "kernel": "dotted", "Mininet": "dashed"}
 SHADES = {"sim": 1.0, "kernel": 0.65, "Mininet": 0.35}
@@ -240,7 +246,7 @@ def _measured(
     rows: list[dict[str, Any]] = []
     for run in runs:
         for point, metric in itertools.product(run.select(plot.where), metrics):
-            group = labels.split_metric(metric)[1]
+            group = split_metric(metric)[1]
             label = named(by, point.params.get(by)) if by else group or labels.name_of(metric).label
             where = {"panel": panels.title(point), "metric": metric, "label": label, "x": _at(point, plot.x)}
             where |= {"runtime": labels.value_label("runtime", run.runtime), "rate": point.params.get("rate_bps")}
@@ -258,10 +264,7 @@ def _measured(
 
 def _scaled(data: pd.DataFrame, names: Mapping[str, Name]) -> pd.DataFrame:
     """Values and their ends in the units of their metrics' names, which are `quantity` without the group."""
-    told = {
-        each: labels.axis_label(name).replace(f", {labels.split_metric(each)[1]} (", " (")
-        for each, name in names.items()
-    }
+    told = {each: labels.axis_label(name).replace(f", {split_metric(each)[1]} (", " (") for each, name in names.items()}
     scale = data["metric"].map({metric: name.scale for metric, name in names.items()})
     return data.assign(quantity=data["metric"].map(told), scale=scale, **data[ENDS].mul(scale, axis=0))
 

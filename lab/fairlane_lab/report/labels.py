@@ -4,32 +4,22 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from fairlane_controller.units import format_rate, rounded
 
-from fairlane_lab.definition.names import PARAMETERS, SERIES_METRICS, Name, find_name
-from fairlane_lab.programs import known_parts
+from fairlane_lab.definition.names import PARAMETERS, SERIES_METRICS, Name, find_name, split_metric, split_quotient
+from fairlane_lab.programs import of_programs
 
-_GROUPED = re.compile(r"^(?P<metric>[^\[]+)\[(?P<group>.+)\]$")
-_VALUES = {("scheme", "drop_tail"): "drop-tail", ("runtime", "mininet"): "Mininet"} | {
-    value: label for part in known_parts() for value, label in part.value_labels.items()
-}
-
-
-def split_metric(metric: str) -> tuple[str, str]:
-    """`("goodput_bps", "reno")` of `goodput_bps[reno]`; the group is empty where there is none."""
-    found = _GROUPED.match(metric)
-    return (found["metric"], found["group"]) if found else (metric, "")
+_VALUES = {("scheme", "drop_tail"): "drop-tail", ("runtime", "mininet"): "Mininet"} | of_programs("value_labels")
 
 
 def name_of(column: str) -> Name:
     """Label, unit and scale of a parameter or metric; of an unknown column its own name, unscaled. A quotient has no unit."""
-    if " / " in column:
-        left, right = column.split(" / ", 1)
-        return Name(f"{name_of(left).label} / {name_of(right).label}")
+    above, below = split_quotient(column)
+    if below:
+        return Name(f"{name_of(above).label} / {name_of(below).label}")
     metric, group = split_metric(column)
     name = find_name(metric) or Name(metric)
     return Name(f"{name.label}, {group}", name.unit, name.scale) if group else name

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 from fairlane_lab.definition.extend import Source, experiment_names
 from fairlane_lab.definition.judging import PaperNumbers, Plot, drawn_repeats
 from fairlane_lab.definition.loading import Definition, load, make_definition
+from fairlane_lab.definition.names import split_quotient
 from fairlane_lab.definition.strict import Runtime, Where, matches
 from fairlane_lab.paths import results_root
 from fairlane_lab.problems import RunFolderError, pydantic_problems
@@ -58,8 +59,8 @@ class Point(_Part):
 
     def get(self, metric: str) -> Spread | None:
         """The spread of a metric or of a quotient `a / b` (b may be a parameter); None where it was not measured."""
-        if " / " in metric:
-            above, below = metric.split(" / ", 1)
+        above, below = split_quotient(metric)
+        if below:
             left, right = self.get(above), self.get(below)
             by = right.value if right else self.params.get(below)
             if left is None or not isinstance(by, int | float) or by == 0:
@@ -83,11 +84,6 @@ class _Definition(_Part):
     plots: list[Plot] = Field(default_factory=list[Plot])
     paper_numbers: list[PaperNumbers] = Field(default_factory=list[PaperNumbers])
     changes: list[Plain] = Field(default_factory=list[Plain])
-    run: Plain = Field(default_factory=dict)
-    sim: Plain = Field(default_factory=dict)
-    kernel: Plain = Field(default_factory=dict)
-    mininet: Plain = Field(default_factory=dict)
-    quick: Plain = Field(default_factory=dict)
 
 
 class RunFolder(_Part):
@@ -105,7 +101,6 @@ class RunFolder(_Part):
     """In the order of the definition."""
     verdicts: list[Verdict] = Field(default_factory=list[Verdict])
     seed: int = 1
-    quick: bool = False
     complete: bool = True
     """Whether every run that was asked for is in the folder."""
     metadata: Plain = Field(default_factory=dict)
@@ -144,10 +139,8 @@ class RunFolder(_Part):
     @property
     def warmup_s(self) -> float | None:
         """Seconds that are not counted; None when it differs from point to point."""
-        layers = [self.definition.run, getattr(self.definition, self.runtime)]
-        layers += [self.definition.quick] if self.quick else []
-        given = [value for layer in layers if (value := layer.get("warmup_s")) is not None]
-        return float(given[-1]) if given and isinstance(given[-1], int | float) else None
+        given = {point.params.get("warmup_s") for point in self.points}
+        return given.pop() if len(given) == 1 else None
 
     @cached_property
     def groups(self) -> list[str]:

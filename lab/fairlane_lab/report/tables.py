@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rich import box
 from rich.table import Table
 
-from fairlane_lab.definition.names import RUNTIMES, Name, find_name
+from fairlane_lab.definition.names import RUNTIMES, Name, find_name, split_metric
 from fairlane_lab.report import labels
 from fairlane_lab.report.run_folder import Point, RunFolder, ordered, points_of
 from fairlane_lab.results.statistics import Spread
@@ -131,7 +131,7 @@ def result_table(runs: Sequence[RunFolder]) -> Table:
     )
     table.add_column("point", overflow="fold", min_width=12)
     for metric, name in shown.metrics.items():
-        base, group = labels.split_metric(metric)
+        base, group = split_metric(metric)
         known = find_name(base)
         words = textwrap.wrap(name.label.split(" (")[0].split(",")[0], HEAD_WIDTH, break_long_words=False)
         head = (known and known.head) or "\n".join(words)

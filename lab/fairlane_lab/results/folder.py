@@ -84,7 +84,7 @@ PACKAGES = ("fairlane_switch", "fairlane_controller", "fairlane_hosts", "fairlan
 
 def metadata() -> dict[str, Any]:
     """What the numbers depend on beside the experiment's own parameters."""
-    version = git_version()
+    version = _git("describe", "--always", "--dirty") or "unknown"
     return {
         "git": version,
         "commit": _git("rev-parse", "HEAD") or "unknown",
@@ -103,11 +103,6 @@ def _version(package: str) -> str:
         return packages.version(package)
     except packages.PackageNotFoundError:
         return "not installed"
-
-
-def git_version() -> str:
-    """Short commit hash of this tree, with `-dirty` when it has changes; `unknown` outside git."""
-    return _git("describe", "--always", "--dirty") or "unknown"
 
 
 def origin_problem(about: Mapping[str, Any]) -> str:

@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 from fairlane_hosts.programs import COUNTERS
-from fairlane_topology import topology as fl_topology
 
 from fairlane_lab.definition.names import column_kind
 from fairlane_lab.inputs import configuration
 from fairlane_lab.measures import ceiling_of, known_mean, known_sum, least_s, path_of
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, Transfer
-from fairlane_lab.scenario import Scenario, names_of, tcp_of
+from fairlane_lab.scenario import Scenario, checked_topology, names_of, tcp_of
 
 Row = dict[str, Any]
 SENT = ("segments_sent", "window_reductions")
@@ -176,7 +175,7 @@ def with_slowdowns(scenario: Scenario, transfers: Sequence[Transfer]) -> list[Tr
     web = [flow for flow in scenario.flows if flow.app.kind == "web"]
     if not web:
         return list(transfers)
-    topology = fl_topology.check(dict(scenario.topology))
+    topology = checked_topology(scenario)
     paths = {flow.name: (path, tcp_of(scenario, flow)) for flow in web if (path := path_of(topology, scenario, flow))}
 
     def slowdown(each: Transfer) -> float | None:
@@ -252,8 +251,6 @@ def _viewing(segments: Sequence[tuple[float, int]], segment_s: float, start_s: f
 
 KEY = ("experiment", "point", "repeat", "seed", "runtime", "target")
 """The columns that every table begins with; (point, repeat) is unique in a folder."""
-TEXTS = ("configuration", "drawn")
-"""Of a run, what is no parameter and no number."""
 TABLES: Mapping[str, tuple[str, ...]] = {
     "runs": ("configuration", "virtual_s", "packets"),
     "flows": ("flow", "group", "variant", "weight", "greedy", "goodput_bps", "share", "retransmits", "timeouts", "cwnd_packets", "srtt_ms"),
@@ -291,7 +288,7 @@ def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) 
     run = {
         **run_metrics(flows, result.ports, transfers, windows, watched),
         **({} if ceiling_bps is None else {"ceiling_bps": ceiling_bps}),
-        **result.sharing,
+        **result.values,
         **part.metrics(result),
         "cut_s": cut_s,
         "unsteady": None if result.steady is None else float(not result.steady),
@@ -315,13 +312,11 @@ def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) 
             {**_columns("ports", port, port_rate_bps=port.rate_bps), **port.values}
             for port in sorted(result.ports, key=lambda port: (port.switch, port.port))
         ],
-        "vcs": part.vc_rows(result),
+        "vcs": [_columns("vcs", vc) for vc in result.vcs],
         "transfers": [
             {
                 **_columns("transfers", each),
-                **({} if each.ran_s is None else {"ran_s": each.ran_s, "packets": each.packets}),
-                **({} if each.complete else {"complete": False}),
-                **({} if each.slowdown is None else {"slowdown": each.slowdown}),
+                **{name: value for name, value in vars(each).items() if value != getattr(Transfer, name, value)},
             }
             for each in transfers
         ],

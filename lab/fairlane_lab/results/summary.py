@@ -12,9 +12,9 @@ from typing import Any
 
 from fairlane_lab.definition.judging import Relative
 from fairlane_lab.definition.loading import Definition
-from fairlane_lab.definition.names import PARAMETERS
+from fairlane_lab.definition.names import OTHER_COLUMNS, PARAMETERS
 from fairlane_lab.results import tables
-from fairlane_lab.results.rows import KEY, TEXTS, Row, merged_about, param_value
+from fairlane_lab.results.rows import Row, merged_about, param_value
 from fairlane_lab.results.statistics import Spread, Statistic, aggregate_all, aggregate_ratio
 from fairlane_lab.results.verdicts import PointRuns, judge, paired
 
@@ -88,7 +88,7 @@ def add_relative(
 
 
 def _point(point: PointRuns, statistic: Statistic, ratios: Mapping[str, Spread | None]) -> dict[str, Any]:
-    others = {*KEY, *TEXTS, *ratios, *PARAMETERS}
+    others = {*OTHER_COLUMNS, *ratios, *PARAMETERS}
     columns = {  # a table's rows have the same columns
         name: [float(row[name]) for row in point.rows if row[name] is not None]
         for name in point.rows[0]

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from fairlane_controller.documents import write_whole
 
-from fairlane_lab.definition.names import PARAMETERS, column_kind
+from fairlane_lab.definition.names import PARAMETERS, column_kind, split_metric
 from fairlane_lab.measures import finite_or_none
 from fairlane_lab.recording import read_lines
 from fairlane_lab.results.rows import KEY, TABLES, Row, RunRows, natural
@@ -41,7 +41,7 @@ _TYPES = {str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64
 def to_table(name: str, rows: Sequence[Row]) -> pa.Table:
     """Rows as the table `name`; columns in the order in which rows bring them, after the key. A column's type is of its name alone."""
     columns = dict.fromkeys((*KEY, *(column for row in rows for column in row), *TABLES[name]))
-    schema = pa.schema([(column, _TYPES[column_kind(column.split("[")[0])]) for column in columns])
+    schema = pa.schema([(column, _TYPES[column_kind(split_metric(column)[0])]) for column in columns])
     return pa.table({field.name: pa.array([_cast(row.get(field.name), field.type) for row in rows], type=field.type) for field in schema}, schema=schema)  # fmt: skip
 
 

@@ -19,8 +19,8 @@ from typing import Any, Literal
 from pydantic import FiniteFloat
 from pydantic.dataclasses import dataclass as checked_dataclass
 
-from fairlane_lab.definition.judging import Expectation, Relative, parse_metric
-from fairlane_lab.definition.names import SENDER_PARAMETERS, SWITCH_PARAMETERS
+from fairlane_lab.definition.judging import Expectation, Relative
+from fairlane_lab.definition.names import SENDER_PARAMETERS, SWITCH_PARAMETERS, split_quotient
 from fairlane_lab.definition.strict import holds, matches
 from fairlane_lab.measures import finite_or_none
 from fairlane_lab.results.rows import Row
@@ -375,10 +375,10 @@ def _beside(point: PointRuns, relative_to: Mapping[str, Any]) -> tuple[tuple[str
 
 def _values(text: str, point: PointRuns) -> dict[int, float]:
     """A metric or a quotient of two by repeat, of the runs that measured it."""
-    metric, divisor = parse_metric(text)
+    metric, divisor = split_quotient(text)
     found: dict[int, float] = {}
     for place, row in enumerate(point.rows):
-        value, below = row.get(str(metric)), 1.0 if divisor is None else row.get(str(divisor))
+        value, below = row.get(metric), row.get(divisor) if divisor else 1.0
         if value is not None and below:
             found[int(row.get("repeat", place))] = float(value) / float(below)
     return found

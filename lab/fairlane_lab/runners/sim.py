@@ -7,17 +7,16 @@ import asyncio
 import json
 import os
 import tempfile
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from fairlane_lab.run_result import AFTER_SPIKE_S, RunError, RunResult
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.config import resolve
 from fairlane_lab.sim.kernel import Machine, make_machine
-from fairlane_lab.sim.result import Observed, run_result
+from fairlane_lab.sim.result import run_result
 from fairlane_lab.sim.sharing import marks_s
-from fairlane_lab.sim.world import MemoryLog, SimWorld, Snapshot, snapshot
+from fairlane_lab.sim.world import SimWorld, Snapshot, snapshot
 
 SAMPLE_S = 0.02
 """Cwnd and queue are sampled at least this often, so that their means are good."""
@@ -47,8 +46,7 @@ def run(scenario: Scenario, machine: Machine | None = None) -> RunResult:
         machine.add_libraries(config.programs)
     world = SimWorld(config)
     try:
-        seen = world.loop.run_until_complete(_observe(world))
-        result = run_result(seen, step)
+        result = run_result(world, *world.loop.run_until_complete(_observe(world)), step)
         captures = json.loads(world.simulation.captures())
         result.capture_problems = [capture["error"] for capture in captures if capture["error"]]
     finally:
@@ -70,17 +68,18 @@ def run_kernel(scenario: Scenario) -> RunResult:
         os.sched_setaffinity(0, cores)
 
 
-async def _observe(world: SimWorld) -> Observed:
+async def _observe(world: SimWorld) -> tuple[list[Snapshot], list[Snapshot], Snapshot]:
+    """Run it; returns the snapshots that `run_result` needs."""
     scenario = world.config.scenario
+    step_s = scenario.duration_s / STEPS
     await world.set_up()
-    log = MemoryLog()
-    loops = _Loops(world, log, await world.start(log))
+    world.start()
 
     async def at(instants_s: Iterable[float]) -> list[Snapshot]:
         found: list[Snapshot] = []
         for instant_s in instants_s:
-            await _sleep_until(min(instant_s, scenario.duration_s), scenario)
-            found.append(await _trusted(world, loops))
+            await _sleep_until(min(instant_s, scenario.duration_s), step_s)
+            found.append(await snapshot(world))
         return found
 
     try:
@@ -88,40 +87,33 @@ async def _observe(world: SimWorld) -> Observed:
         begin_s, end_s = scenario.spike_s or (0.0, 0.0)
         spike = await at((begin_s, end_s, end_s + AFTER_SPIKE_S) if scenario.spike_s else ())
         if scenario.ends_with_its_files:
-            await _sleep_until_done(world)
+            await _sleep_until(scenario.duration_s, DONE_STEP_S, _are_finished(world))
         else:
-            await _sleep_until(scenario.duration_s, scenario)
-        after = await _trusted(world, loops)
+            await _sleep_until(scenario.duration_s, step_s)
+        after = await snapshot(world)
         if problem := world.simulation.machine_failure():
             raise RunError(f"the machine of the hosts: {problem}")
     finally:
-        await loops.end()
-    return Observed(world, begins, spike, after, loops.log.events)
+        await world.end()
+    return begins, spike, after
 
 
-async def _trusted(world: SimWorld, loops: _Loops) -> Snapshot:
-    """All counters, once every control loop is known to work."""
-    loops.check()
-    return await snapshot(world)
-
-
-async def _sleep_until(t_s: float, scenario: Scenario) -> None:
-    """Until an instant, in steps of the whole run's length divided by `STEPS`."""
+async def _sleep_until(t_s: float, step_s: float, is_over: Callable[[], bool] = lambda: False) -> None:
+    """Until an instant, in steps; `is_over` is asked before each."""
     loop = asyncio.get_running_loop()
-    while (now_s := loop.time()) < t_s - 1e-9:
-        await _instant(min(t_s, now_s + scenario.duration_s / STEPS))
+    while (now_s := loop.time()) < t_s - 1e-9 and not is_over():
+        await _instant(min(t_s, now_s + step_s))
 
 
-async def _sleep_until_done(world: SimWorld) -> None:
-    """Until every file of the run is finished, polled once in `DONE_STEP_S`, or its time is over."""
-    scenario = world.config.scenario
+def _are_finished(world: SimWorld) -> Callable[[], bool]:
+    """What says whether every file of the run is finished."""
     names = {each.name: each.flow.app.times for each in world.config.flows if each.flow.app.kind == "bytes"}
-    loop = asyncio.get_running_loop()
-    while loop.time() < scenario.duration_s - 1e-9:
+
+    def are_finished() -> bool:
         counts = {row["flow"]: row["completed"] for row in json.loads(world.simulation.flows())}
-        if all(counts[name] >= times for name, times in names.items()):
-            break
-        await _instant(min(scenario.duration_s, loop.time() + DONE_STEP_S))
+        return all(counts[name] >= times for name, times in names.items())
+
+    return are_finished
 
 
 async def _instant(at_s: float) -> None:
@@ -133,30 +125,3 @@ async def _instant(at_s: float) -> None:
         await reached
     finally:
         timer.cancel()
-
-
-class _Loops:
-    """What the program runs beside the simulation: its control loops."""
-
-    def __init__(self, world: SimWorld, log: MemoryLog, jobs: Sequence[Coroutine[Any, Any, None]]) -> None:
-        self.log = log
-        self._world = world
-        self._tasks = [asyncio.create_task(job) for job in jobs]
-
-    async def end(self) -> None:
-        """End them, whatever they are doing."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    def check(self) -> None:
-        """Raises RunError when a loop has failed or is not there: in virtual time nothing may come between."""
-        for task in self._tasks:
-            if task.done():
-                raise RunError(f"a control loop ended: {None if task.cancelled() else task.exception()!r}")
-        for event in self.log.events:
-            if event["event"] in ("error", "disconnected", "flow_refused"):
-                raise RunError(f"the control loop of {event['switch']} failed at {event['t_s']:g} s: {event}")
-        for agent in self._world.agents:
-            if agent.last_error is not None:
-                raise RunError(f"the control loop of {agent.endpoint.name} failed: {agent.last_error.message}")

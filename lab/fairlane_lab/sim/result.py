@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,19 +36,6 @@ _TOTALS = {"sent_segments": "segments_sent"}
 """Counters of the simulator that `FlowResult` names otherwise."""
 
 
-@dataclass(frozen=True)
-class Observed:
-    """What a run left behind."""
-
-    world: SimWorld
-    begins: Sequence[Snapshot]
-    "At the instants at which the measured window may begin (steady.py)."
-    spike: Sequence[Snapshot]
-    "At the start and the end of a delay spike and `AFTER_SPIKE_S` later; empty without one."
-    after: Snapshot
-    events: list[dict[str, Any]]
-
-
 class Columns:
     """The simulator's samples (`native.Simulation.series()`: little-endian u64), by the names that netsim gives them."""
 
@@ -67,14 +54,25 @@ class Columns:
         return found.where(found.values > 0)
 
 
-def run_result(seen: Observed, sample_step: int) -> RunResult:
-    """The result; every `sample_step`-th sample is in the series. Raises RunError."""
-    world, part = seen.world, seen.world.part
+def run_result(
+    world: SimWorld, begins: Sequence[Snapshot], spike: Sequence[Snapshot], after: Snapshot, sample_step: int
+) -> RunResult:
+    """The result of a run that is over. Raises RunError.
+
+    Args:
+        world: What ran.
+        begins: At the instants at which the measured window may begin (`sharing.marks_s`).
+        spike: At the start and the end of a delay spike and `AFTER_SPIKE_S` later; empty without one.
+        after: At the end.
+        sample_step: Every so many-th sample is in the series.
+
+    """
+    part, events = world.part, world.log.events
     columns = Columns(world.simulation.series())
-    slots = part.flow_slots(world.config.flows, world.managed_switches(), seen.events)
-    snapshots = [*seen.begins, *seen.spike, seen.after]
+    slots = part.flow_slots(world.config.flows, world.managed_switches(), events)
+    snapshots = [*begins, *spike, after]
     flows = [_flow(world, columns, each, snapshots, slots.get(each.name, ())) for each in world.config.flows]
-    begin, steady = _begin(seen, flows)
+    begin, steady = _begin(begins, flows, world.config.scenario.duration_s)
     scenario = world.config.scenario
     if steady:
         scenario = replace(scenario, warmup_s=round(begin.t_s, 9))
@@ -83,30 +81,29 @@ def run_result(seen: Observed, sample_step: int) -> RunResult:
         scenario,
         world.config.topology,
         begin.t_s,
-        seen.after.t_s,
-        [replace(each, given={**each.given, **_counters(world, each, begin, seen.after)}) for each in flows],
+        after.t_s,
+        [replace(each, given={**each.given, **_counters(world, each, begin, after)}) for each in flows],
         [_port(world, columns, key, snapshots) for key in world.config.managed],
-        (seen.spike[0].t_s, seen.spike[1].t_s, seen.spike[2].t_s) if seen.spike else None,
+        (spike[0].t_s, spike[1].t_s, spike[2].t_s) if spike else None,
         sample_step,
-        events=seen.events,
+        events=events,
         measured=world.measured,
         before=begin.of_program,
-        after=seen.after.of_program,
+        after=after.of_program,
         thresholds=world.thresholds,
     )
     result = make_result(
         recording,
         part,
-        transfers=[*_transfers(world), *_of_programs(world, seen.after)],
-        events=seen.events,
+        transfers=[*_transfers(world), *_of_programs(world, after)],
+        events=events,
         virtual_s=world.simulation.now_ns / 1e9,
         packets=sum(row["received"] for row in json.loads(world.simulation.switches())),
         about=_about(world),
-        sharing=sharing(recording),
         cut_s=scenario.warmup_s,
         steady=steady,
     )
-    result.values |= _qdisc_values(world.config.managed, begin, seen.after)
+    result.values |= sharing(recording) | _qdisc_values(world.config.managed, begin, after)
     return result
 
 
@@ -126,16 +123,16 @@ def _values(column: bytes) -> Any:
     return np.frombuffer(column, dtype="<u8").astype(np.float64)
 
 
-def _begin(seen: Observed, flows: Sequence[FlowRecord]) -> tuple[Snapshot, bool | None]:
+def _begin(begins: Sequence[Snapshot], flows: Sequence[FlowRecord], end_s: float) -> tuple[Snapshot, bool | None]:
     """Where the measured window begins, and whether the run is in a steady state by then (None: not asked).
 
     One that does not come to one in the first half of what may be measured is measured from the end of its warm-up on.
     """
-    if len(seen.begins) == 1:
-        return seen.begins[0], None
-    at_s = steady_s(flows, seen.world.config.scenario.duration_s)
-    later = [] if at_s is None else [begin for begin in seen.begins if begin.t_s >= at_s - 1e-9]
-    return (later or seen.begins)[0], bool(later)
+    if len(begins) == 1:
+        return begins[0], None
+    at_s = steady_s(flows, end_s)
+    later = [] if at_s is None else [begin for begin in begins if begin.t_s >= at_s - 1e-9]
+    return (later or begins)[0], bool(later)
 
 
 def _totals(rows: Sequence[tuple[float, Mapping[str, Any]]], name: str) -> Samples:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import PortState, RouteState, RunState, SwitchState
 from fairlane_controller.switch.client import Endpoint
 from fairlane_topology import topology as fl_topology
-from fairlane_topology.topology import TRAFFIC_MANAGER, PortKey, managed_ports
+from fairlane_topology.topology import PortKey, managed_ports
 
 from fairlane_lab.programs import find_part
 from fairlane_lab.programs.part import LOOK_PERIOD_S, program_drops
@@ -66,6 +66,9 @@ class SimWorld:
         self.thresholds: dict[PortKey, int | None] = {}
         self.agents: list[SwitchAgent] = []
         "The control loops, of `start`."
+        self.log = MemoryLog()
+        "Theirs."
+        self._tasks: list[asyncio.Task[None]] = []
         self.measured: dict[PortKey, list[tuple[float, Mapping[str, float | None]]]] = {}
         "For `Recording`."
         self.datagrams: dict[str, list[tuple[float, float]]] = {}
@@ -73,10 +76,7 @@ class SimWorld:
 
     def close(self) -> None:
         """Cancel what still runs, and end the loop and the machine of real hosts."""
-        left = asyncio.all_tasks(self.loop)
-        for task in left:
-            task.cancel()
-        self.loop.run_until_complete(gathered(*left))
+        self.loop.run_until_complete(cancel(asyncio.all_tasks(self.loop)))
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         self.loop.close()
         self.simulation.end_machine()
@@ -109,23 +109,42 @@ class SimWorld:
                 if self._control is None and state.name in self.managed_switches():
                     await client.write([+entry for entry in part.flow_entries(config.flows)])
 
-    async def start(self, log: EventLog) -> Sequence[Coroutine[Any, Any, None]]:
-        """What runs beside the simulation, until it is cancelled: a control loop's agent for each switch with managed ports."""
-        jobs: list[Coroutine[Any, Any, None]] = []
+    def start(self) -> None:
+        """Start what runs beside the simulation until `end`: a control loop's agent for each switch with managed ports."""
+        self._tasks = [asyncio.create_task(job) for job in self._jobs()]
+
+    async def end(self) -> None:
+        """End it, whatever it is doing."""
+        await cancel(self._tasks)
+
+    def check(self) -> None:
+        """Raises RunError when a loop has failed or is not there: in virtual time nothing may come between."""
+        for task in self._tasks:
+            if task.done():
+                raise RunError(f"a control loop ended: {None if task.cancelled() else task.exception()!r}")
+        for event in self.log.events:
+            if event["event"] in ("error", "disconnected", "flow_refused"):
+                raise RunError(f"the control loop of {event['switch']} failed at {event['t_s']:g} s: {event}")
+        for agent in self.agents:
+            if agent.last_error is not None:
+                raise RunError(f"the control loop of {agent.endpoint.name} failed: {agent.last_error.message}")
+
+    def _jobs(self) -> Iterator[Coroutine[Any, Any, None]]:
         if self.part.has_vcs and any(not each.is_tcp for each in self.config.flows):
-            jobs.append(self._count_datagrams())
+            yield self._count_datagrams()
         if (control := self._control) is None:
-            return jobs
+            return
         if options := self.part.loop_options(flow_weights(self.config.flows)):
             control.use_loop(self.part.program.LoopSettings.model_validate(options))
         self.loop.stop_on_messages = control.listens
         states = {state.name: state for state in self.run_state.switches} if control.run is not None else {}
         self.agents = [
-            SwitchAgent(self.endpoint(name), control, log, state=states.get(name), client_factory=self.client)
+            SwitchAgent(self.endpoint(name), control, self.log, state=states.get(name), client_factory=self.client)
             for name in self.managed_switches()
         ]
-        jobs += [agent.run() for agent in self.agents]
-        return [*jobs, self._poll()] if self.part.loop_values else jobs
+        yield from (agent.run() for agent in self.agents)
+        if self.part.loop_values:
+            yield self._poll()
 
     async def _poll(self) -> None:
         """Read what the control loops have measured, for ever."""
@@ -162,23 +181,21 @@ def flow_weights(flows: Sequence[SimFlow]) -> list[dict[str, Any]]:
     return rules
 
 
-async def gathered(*jobs: Any) -> None:
-    """Until all have ended, however they end."""
-    await asyncio.gather(*jobs, return_exceptions=True)
+async def cancel(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Cancel tasks, until all have ended, however they end."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def run_state_of(topology: fl_topology.Topology, managed: Sequence[PortKey], program: str) -> RunState:
     """A topology as the controller knows a running one; `managed` are its bottlenecks."""
-    mtus = {(end.node, end.port): link.mtu for link in topology.links for end in (link.a, link.b)}
-
-    def port_state(switch: str, number: int, spec: fl_topology.PortSpec) -> PortState:
-        given = {key: value for key in ("rate_bps", "queue_packets", *TRAFFIC_MANAGER) if (value := getattr(spec, key))}
-        about = {"port": number, "bottleneck": (switch, number) in managed, "mtu": mtus[switch, number]}
-        return PortState.model_validate({**about, **topology.settings(switch, number), **given})
-
     switches: list[SwitchState] = []
     for name in topology.switches:
-        ports = tuple(port_state(name, number, spec) for number, spec in topology.ports[name].items())
+        states = (topology.port_state(name, port) for port in topology.ports[name])
+        ports = tuple(
+            PortState.model_validate({**state, "bottleneck": (name, state["port"]) in managed}) for state in states
+        )
         routes = tuple(RouteState(prefix=one.prefix, port=one.port, mac=one.mac) for one in topology.routes(name))
         switches.append(SwitchState(name=name, grpc=GRPC, ports=ports, routes=routes))
     return RunState(name="sim", target="sim", program=program, switches=tuple(switches))
@@ -210,7 +227,8 @@ class Snapshot:
 
 
 async def snapshot(world: SimWorld) -> Snapshot:
-    """Read everything; takes no virtual time."""
+    """Read everything, once every control loop is known to work; takes no virtual time. Raises RunError."""
+    world.check()
     flows = {row["flow"]: row for row in json.loads(world.simulation.flows())}
     ports = {(row["switch"], row["port"]): row for row in json.loads(world.simulation.ports())}
     of_program: dict[str, Any] = {}

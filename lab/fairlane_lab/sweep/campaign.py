@@ -101,6 +101,12 @@ class Campaign:
         folder = (self.folder / CAPTURES / scenario.point / str(scenario.repeat)).absolute()
         return replace(scenario, captures={link: folder / f"{link}.pcapng" for link in self.captures})
 
+    @property
+    def about(self) -> dict[str, Any]:
+        """Where, by what and with which seed its runs are made."""
+        chosen = self.selection
+        return {"runtime": chosen.runtime, "target": self.target, "seed": chosen.seed, "quick": chosen.quick}
+
     def inputs(self, scenarios: Sequence[Scenario]) -> list[Input]:
         """The files of these runs, and of all points of the experiment: the same whichever of them a selection leaves out."""
         every = expand(self.definition, Selection(self.selection.runtime, repeats=1))
@@ -112,10 +118,7 @@ class Campaign:
         return {
             "experiment": self.definition.experiment.name,
             "definition_sha256": self.definition.sha256,
-            "runtime": self.selection.runtime,
-            "target": self.target,
-            "seed": self.selection.seed,
-            "quick": self.selection.quick,
+            **self.about,
             "build": dict(build_hashes(kernel=self.selection.runtime == "kernel")),
             "inputs": {each.name(folder): each.digest for each in inputs if each.kind != "experiment"},
             "set": {name: list(values) for name, values in self.selection.values.items() if name in _SHARED},
@@ -229,10 +232,7 @@ def _summary(
     # Other repeats differ in what is drawn alone, and the column `drawn` has that.
     first = [each for each in scenarios if each.repeat == scenarios[0].repeat]
     known = {
-        "runtime": campaign.selection.runtime,
-        "target": campaign.target,
-        "seed": campaign.selection.seed,
-        "quick": campaign.selection.quick,
+        **campaign.about,
         "complete": asked <= done,
         "asked_runs": len(asked),
         "failures": [

@@ -28,7 +28,7 @@ from typing import Any
 
 from fairlane_controller.program.registry import load_program
 
-from fairlane_lab.inputs import build_hashes, differences, digest_once, scenario_inputs
+from fairlane_lab.inputs import build_hashes, digest_once, scenario_inputs
 from fairlane_lab.run_result import KERNEL, RunError
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep import runners
@@ -68,7 +68,8 @@ def executor_of(runner: str, start: Start, stall_s: float = STALL_S) -> runners.
             with start() as (executor, count_workers):
                 while left or running:
                     while left and len(running) < AHEAD * max(1, count_workers()):
-                        task = executor.submit(_work, runner, left[0].program, *_portable(runner, left[0]))
+                        pickled, ours = pickle.dumps(left[0]), _hashes(runner, left[0])
+                        task = executor.submit(_work, runner, left[0].program, pickled, ours)
                         running[task] = left.popleft()
                         task.add_done_callback(ended.put)
                     done = ended.get(timeout=stall_s)
@@ -142,12 +143,8 @@ def _connect(scheduler: str) -> Any:
     return client
 
 
-def _portable(runner: str, scenario: Scenario) -> tuple[bytes, dict[str, str]]:
-    """A scenario, pickled, and hashes of this process's fairlane and of the files that it names."""
-    return pickle.dumps(scenario), _hashes(runner, scenario)
-
-
 def _hashes(runner: str, scenario: Scenario) -> dict[str, str]:
+    """Of this process's fairlane, and of the files that a scenario names."""
     own = {f"{each.kind} {each.given}": digest_once(each) for each in scenario_inputs(scenario)}
     return {**build_hashes(runner == KERNEL), **own}
 
@@ -166,7 +163,8 @@ def _work(runner: str, program: str, pickled: bytes, ours: Mapping[str, str]) ->
 
 def check_build(theirs: Mapping[str, str], ours: Mapping[str, str]) -> None:
     """Raises RunError for a worker that has not what the campaign was started with."""
-    if different := differences({name: ours.get(name, "") for name in theirs}, theirs):
+    both = [(name, value, ours.get(name, "")) for name, value in theirs.items()]
+    if different := [f"{name} is {value}, here {own}" for name, value, own in both if value != own]:
         text = f"worker {socket.gethostname()} has another fairlane, or other files: {'; '.join(different)}"
         raise RunError(f"{text}: every machine needs the same, and a running campaign no change")
 

@@ -22,7 +22,7 @@ from ..config import GfrState
 from ..control import GfrTopology
 from ..plan import GfrPlan, make_plan
 from .config import Control, gfr_config
-from .vcs import vc_metrics, vc_results, vc_row, vc_samples, vc_series
+from .vcs import vc_metrics, vc_results, vc_samples, vc_series
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.schema import Body
@@ -88,10 +88,6 @@ class Part(LabPart):
     def metrics(self, result: RunResult) -> dict[str, Any]:
         """Metrics of a run: of its VCs."""
         return vc_metrics(result.vcs)
-
-    def vc_rows(self, result: RunResult) -> list[dict[str, Any]]:
-        """Rows of `vcs.parquet`."""
-        return [vc_row(vc) for vc in result.vcs]
 
     def sent_cells(self, port: int) -> tuple[str, list[int]]:
         """A counter and its cells that together count what a port was given."""

@@ -167,11 +167,3 @@ def vc_metrics(vcs: Sequence[VcResult]) -> dict[str, Any]:
     }
     of_vcs = {f"{metric}[{vc.vc}]": getattr(vc, name) for vc in vcs for metric, name in _METRICS.items()}
     return metrics | {name: value for name, value in of_vcs.items() if value is not None}
-
-
-_COLUMNS = ("vc", "mcr_bps", "w_bps", "ideal_bps", "goodput_bps", "ratio", "mcr_met", "mcr_met_5s", "active_s")
-
-
-def vc_row(vc: VcResult) -> dict[str, Any]:
-    """A row of `vcs.parquet`, without the key and the parameters."""
-    return {name: getattr(vc, name) for name in _COLUMNS}
