@@ -32,9 +32,10 @@ from fairlane_switch.process import Service, find_binary, stop_all
 from fairlane_switch.wire import WireClient
 
 from fairlane_topology import state
+from fairlane_topology.emulation import FairlaneMininet
 from fairlane_topology.interfaces import FairlaneLink, HostInterface, in_namespace
 from fairlane_topology.links import Link
-from fairlane_topology.nodes import SWITCH_CLASSES, FairlaneHost, FairlaneMininet, P4Switch
+from fairlane_topology.nodes import SWITCH_CLASSES, FairlaneHost, P4Switch
 from fairlane_topology.nodes import NetworkOptions as NetworkOptions
 from fairlane_topology.processes import Supervisor
 from fairlane_topology.signals import defer_signals

@@ -18,7 +18,7 @@ from finsy import GRPCStatusCode, P4TableEntry
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.intent import announce, making
-from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.client import CELLS_A_READ, SwitchClient
 from fairlane_controller.switch.entities import (
     CELLS,
     Entities,
@@ -296,7 +296,10 @@ async def read_current(client: SwitchClient, entities: Iterable[Entity]) -> Enti
     tables = {one.table_id for one in asked if isinstance(one, P4TableEntry) and not one.is_default_action}
     single = [identity(one) for one in asked if not isinstance(one, P4TableEntry) or one.is_default_action]
     found: Entities = dict(await read_entries(client, sorted(tables)))
-    answers = await client.read_entities(single) if single else []
-    if len(answers) < len(single) > 1:  # one that is not there hides the others
-        answers = [answer for one in single for answer in await client.read_entities([one])]
-    return found | {entity_key(one): one for one in (entity_of(answer, schema) for answer in answers)}
+    for start in range(0, len(single), CELLS_A_READ):
+        part = single[start : start + CELLS_A_READ]
+        answers = await client.read_entities(part)
+        if len(answers) < len(part) > 1:  # one that is not there hides the others
+            answers = [answer for one in part for answer in await client.read_entities([one])]
+        found |= {entity_key(one): one for one in (entity_of(answer, schema) for answer in answers)}
+    return found
