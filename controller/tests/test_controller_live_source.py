@@ -19,6 +19,7 @@ from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.source import LiveSource
 from fairlane_controller.programs.qthresh.flows import Flow, FlowKey
 from fairlane_controller.state.run_state import RunState, read_run_state
+from fairlane_controller.switch.bounded import BoundedSwitch
 from fairlane_controller.switch.client import Endpoint, SwitchClient, endpoint_of
 from live_switch import LiveSwitch
 
@@ -114,13 +115,13 @@ async def test_few_requests_in_the_first_snapshot_and_one_in_those_after_the_sec
     """First the tables, the program's cells, the columns' cells, those of all programs; then all at once."""
     await put_flows(switch, [flow_entry("10.0.1.1", 0)])
     reads: list[int] = []
-    plain = SwitchClient.read_all
+    plain = BoundedSwitch.read_all
 
-    async def counted(self: SwitchClient, entities: Any, on_progress: Callable[[], None] = lambda: None) -> Any:
+    async def counted(self: BoundedSwitch, entities: Any, on_progress: Callable[[], None] = lambda: None) -> Any:
         reads.append(len(entities))
         return await plain(self, entities, on_progress)
 
-    monkeypatch.setattr(SwitchClient, "read_all", counted)
+    monkeypatch.setattr(BoundedSwitch, "read_all", counted)
     async with source_of(switch) as source:
         await source.snapshot()
         assert len(reads) <= (4 if switch.target == "embedded" else 5), reads  # BMv2 refuses registers once

@@ -73,11 +73,9 @@ def recorded() -> Recorded:
 
 async def record(world: SimWorld) -> Recorded:
     """Let the run go, and read the managed switch as `fairlane watch` does."""
-    from fairlane_lab.sim.world import MemoryLog
-
     await world.set_up()
-    log, rates, found = MemoryLog(), RateBook(), list[Snapshot]()
-    jobs = [asyncio.ensure_future(job) for job in await world.start(log)]
+    rates, found = RateBook(), list[Snapshot]()
+    world.start()
     program = load_program("qthresh")
     async with world.client(world.endpoint("s1")) as client:
         reading = BatchReading(cast("Any", client), rates.per_s)
@@ -96,11 +94,10 @@ async def record(world: SimWorld) -> Recorded:
             ports, objects, drops = (tuple(cast("list[Any]", each)) for each in rows)
             hosts = {"10.0.1.1": "h1", "10.0.2.2": "h2", "10.0.3.3": "h3"}
             found.append(Snapshot(BEGAN_S + at_s, "0", "embedded", (switch,), ports, objects, drops, loop, interval_s=PERIOD_S, title="dumbbell", hosts=hosts, programs={"qthresh": program}))  # fmt: skip
-    for job in jobs:
-        job.cancel()
-    await asyncio.gather(*jobs, return_exceptions=True)
-    times = (datetime.fromtimestamp(BEGAN_S + event["t_s"], timezone.utc).isoformat() for event in log.events)
-    return found, [{"time": at, **event} for at, event in zip(times, log.events, strict=True)]
+    await world.end()
+    events = world.log.events
+    times = (datetime.fromtimestamp(BEGAN_S + event["t_s"], timezone.utc).isoformat() for event in events)
+    return found, [{"time": at, **event} for at, event in zip(times, events, strict=True)]
 
 
 def line_of(row: dict[str, Any]) -> PortInfo:
