@@ -12,6 +12,7 @@ import ipaddress
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -176,12 +177,16 @@ class Topology:
         """What a port says for the program of its switch."""
         return {"far_side": port in self.far_side_ports(switch), **self.ports[switch][port].settings}
 
+    @cached_property
+    def _mtus(self) -> dict[LinkEnd, int]:
+        return {end: link.mtu for link in self.links for end in (link.a, link.b)}
+
     def port_state(self, switch: str, port: int) -> dict[str, Any]:
         """A port as a run state has it (`PortState`)."""
-        end, spec = LinkEnd(switch, port), self.ports[switch][port]
+        spec = self.ports[switch][port]
         return {
             "port": port,
-            "mtu": next(link.mtu for link in self.links if end in (link.a, link.b)),
+            "mtu": self._mtus[LinkEnd(switch, port)],
             **spec.model_dump(exclude={"settings", "qdisc", "rate_bps"}, exclude_none=True),
             "rate_bps": round(spec.rate_bps or 0),
             **self.settings(switch, port),

@@ -340,7 +340,7 @@ class SwitchClient:
         return await self.read_entities([P4TableEntry(self.check_table(name)) for name in names])
 
     async def read_all(self, entities: Sequence[Any], on_progress: Callable[[], None] = lambda: None) -> list[Any]:
-        """All that is found, CELLS_A_READ with a request, as `BoundedSwitch.read_all`; raises finsy's P4ClientError, for callers who need its code."""
+        """All that is found, with at most CELLS_A_READ entities in a request, as `BoundedSwitch.read_all`; raises finsy's P4ClientError, for callers who need its code."""
         starts = range(0, len(entities), CELLS_A_READ)
         parts = [await self.switch.read_all(entities[at : at + CELLS_A_READ], on_progress) for at in starts]
         return [one for part in parts for one in part]

@@ -58,7 +58,7 @@ def known_parts() -> tuple[LabPart, ...]:
 
 
 def of_programs(what: str) -> dict[Any, Any]:
-    """One of the mappings of `LabPart`, of all these together."""
+    """A mapping that each `LabPart` has, such as `run_metrics`: the entries of all programs in one."""
     return {name: value for part in known_parts() for name, value in getattr(part, what).items()}
 
 

@@ -316,7 +316,9 @@ def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) 
         "transfers": [
             {
                 **_columns("transfers", each),
-                **{name: value for name, value in vars(each).items() if value != getattr(Transfer, name, value)},
+                **({} if each.ran_s is None else {"ran_s": each.ran_s, "packets": each.packets}),
+                **({} if each.complete else {"complete": False}),
+                **({} if each.slowdown is None else {"slowdown": each.slowdown}),
             }
             for each in transfers
         ],

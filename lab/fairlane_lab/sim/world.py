@@ -67,7 +67,7 @@ class SimWorld:
         self.agents: list[SwitchAgent] = []
         "The control loops, of `start`."
         self.log = MemoryLog()
-        "Theirs."
+        "Events of the control loops."
         self._tasks: list[asyncio.Task[None]] = []
         self.measured: dict[PortKey, list[tuple[float, Mapping[str, float | None]]]] = {}
         "For `Recording`."
