@@ -4,6 +4,7 @@
 //! All instants are computed, never observed: calling late changes nothing in what happens when.
 
 use super::impairments::JitterDraw;
+use super::medium::{Medium, Window};
 use super::options::{LOSS, RATE_BPS};
 use super::segments::{Newest, Segment};
 use super::series::Playing;
@@ -15,8 +16,7 @@ use super::{
     LinkStreams, LossModel, Nanos, Series, SpikeBlocks, Unit, UNTOUCHED_BYTES,
 };
 use serde_json::{Map, Value};
-use std::cmp::Ordering;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -40,17 +40,10 @@ pub struct Link<T> {
     /// The frame on the line; its last bit leaves at `line.free_at()`.
     on_line: Option<Entry<T>>,
     last_arrival: Nanos,
-    /// On the medium, in the order of their instants as well as of their entry.
-    in_order: VecDeque<Flight<T>>,
-    /// Those that overtake one that entered before.
-    overtaking: BinaryHeap<Flight<T>>,
-    flight_sequence: u64,
-    /// Latest delivery instant given out so far.
-    last_due: Nanos,
+    medium: Medium<T>,
     /// Lost frames that the caller has not taken back yet.
     dropped: VecDeque<(Nanos, T, DropReason)>,
     outage: Window,
-    hold: Window,
     /// Nothing starts on the line before.
     blocked_until: Nanos,
     /// From here on a frame meets nothing but the delay; `Nanos::MAX`: it may meet more.
@@ -66,62 +59,6 @@ struct Entry<T> {
     lost: bool,
     jitter: JitterDraw,
     item: T,
-}
-
-/// A frame on the medium. The heap's top is the earliest, in order of entry among equals.
-#[derive(Debug)]
-struct Flight<T> {
-    at: Nanos,
-    sequence: u64,
-    len_bytes: u32,
-    flips: u32,
-    item: T,
-}
-
-impl<T> Ord for Flight<T> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.sequence).cmp(&(self.at, self.sequence))
-    }
-}
-
-impl<T> PartialOrd for Flight<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T> PartialEq for Flight<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl<T> Eq for Flight<T> {}
-
-/// A span of time, [from, until).
-#[derive(Debug, Clone, Copy, Default)]
-struct Window {
-    from: Nanos,
-    until: Nanos,
-}
-
-impl Window {
-    fn contains(self, at: Nanos) -> bool {
-        self.from <= at && at < self.until
-    }
-
-    /// The window from `now` on, joined with one that is open at `now`.
-    fn opened(self, now: Nanos, duration: Nanos) -> Self {
-        let until = now.saturating_add(duration);
-        if self.contains(now) {
-            Self {
-                from: self.from,
-                until: until.max(self.until),
-            }
-        } else {
-            Self { from: now, until }
-        }
-    }
 }
 
 /// The link refused a frame at its entrance: the queue was full. The item goes back.
@@ -163,13 +100,9 @@ impl<T> Link<T> {
             queue: VecDeque::with_capacity(frames.min(options.queue_packets)),
             on_line: None,
             last_arrival: 0,
-            in_order: VecDeque::with_capacity(frames),
-            overtaking: BinaryHeap::new(),
-            flight_sequence: 0,
-            last_due: 0,
+            medium: Medium::new(frames),
             dropped: VecDeque::with_capacity(64),
             outage: Window::default(),
-            hold: Window::default(),
             blocked_until: 0,
             plain_from: Nanos::MAX,
             stats: LinkStats::default(),
@@ -193,13 +126,13 @@ impl<T> Link<T> {
 
     /// Frames on the medium.
     pub fn in_flight(&self) -> usize {
-        self.in_order.len() + self.overtaking.len()
+        self.medium.len()
     }
 
     /// When a running delay spike ends, if there is one at `now`.
     pub fn spike_until(&self, now: Nanos) -> Option<Nanos> {
-        let hold = self.hold.contains(now).then_some(self.hold.until);
-        hold.max((now < self.blocked_until).then_some(self.blocked_until))
+        let held = self.medium.held_until(now);
+        held.max((now < self.blocked_until).then_some(self.blocked_until))
     }
 
     /// When a running outage ends, if there is one at `now`.
@@ -316,7 +249,7 @@ impl<T> Link<T> {
     pub fn spike(&mut self, now: Nanos, duration: Nanos, blocks: SpikeBlocks) {
         self.advance(now);
         match blocks {
-            SpikeBlocks::Delivery => self.hold = self.hold.opened(now, duration),
+            SpikeBlocks::Delivery => self.medium.hold(now, duration),
             SpikeBlocks::Line => {
                 self.blocked_until = self.blocked_until.max(now.saturating_add(duration));
                 self.plain_from = self.plain_from.max(self.blocked_until);
@@ -344,9 +277,9 @@ impl<T> Link<T> {
         let line_moves = self.on_line.is_some() || !self.queue.is_empty();
         let now = self.offer(now, len_bytes);
         self.streams.skip_frame();
-        let is_next = line_moves || self.in_order.is_empty();
-        let due = self.last_due.max(now + self.options.delay_ns);
-        self.fly(due, len_bytes as u32, 0, item);
+        let is_next = line_moves || self.medium.is_in_order_empty();
+        let due = self.medium.last_due().max(now + self.options.delay_ns);
+        self.medium.fly(due, len_bytes as u32, 0, item);
         is_next
     }
 
@@ -359,24 +292,6 @@ impl<T> Link<T> {
         self.stats.offered_packets += 1;
         self.stats.offered_bytes += len_bytes as u64;
         now
-    }
-
-    /// A frame is on the medium until it is due.
-    #[inline]
-    fn fly(&mut self, due: Nanos, len_bytes: u32, flips: u32, item: T) {
-        self.last_due = self.last_due.max(due);
-        let flight = Flight {
-            at: due,
-            sequence: self.flight_sequence,
-            len_bytes,
-            flips,
-            item,
-        };
-        self.flight_sequence += 1;
-        match self.in_order.back() {
-            Some(last) if last.at > due => self.overtaking.push(flight),
-            _ => self.in_order.push_back(flight),
-        }
     }
 
     /// Whether the frame that is offered next comes twice; its copy is to be offered right behind it.
@@ -527,42 +442,10 @@ impl<T> Link<T> {
                 .jitter
                 .delay_ns(delays, self.options.jitter_distribution);
         if !self.options.reorder {
-            due = due.max(self.last_due);
+            due = due.max(self.medium.last_due());
         }
-        self.fly(due, entry.len_bytes, entry.flips, entry.item);
-    }
-
-    /// The next frame to leave the medium: flights compare as a heap wants it, the earliest is the greatest.
-    #[inline]
-    fn first(&self) -> Option<&Flight<T>> {
-        match self.overtaking.peek() {
-            None => self.in_order.front(),
-            overtaking => self.in_order.front().max(overtaking),
-        }
-    }
-
-    /// What is probably delivered next, and behind it.
-    #[inline]
-    pub fn next_items(&self) -> impl Iterator<Item = &T> {
-        self.in_order.iter().map(|flight| &flight.item)
-    }
-
-    #[inline]
-    fn take_first(&mut self) -> Option<Flight<T>> {
-        if !self.overtaking.is_empty() && self.overtaking.peek() > self.in_order.front() {
-            return self.overtaking.pop();
-        }
-        self.in_order.pop_front()
-    }
-
-    /// When a frame on the medium is due, a hold considered.
-    #[inline]
-    fn due(&self, at: Nanos) -> Nanos {
-        if self.hold.contains(at) {
-            self.hold.until
-        } else {
-            at
-        }
+        self.medium
+            .fly(due, entry.len_bytes, entry.flips, entry.item);
     }
 
     /// The next frame that has left the link by `now`: lost ones first, then those to deliver, in order of their instants.
@@ -582,11 +465,10 @@ impl<T> Link<T> {
                 dropped: Some(reason),
             });
         }
-        let due = self.due(self.first()?.at);
-        if due > now {
+        if self.medium.next_due()? > now {
             return None;
         }
-        let flight = self.take_first()?;
+        let (due, flight) = self.medium.take_first()?;
         self.stats.delivered_packets += 1;
         self.stats.delivered_bytes += u64::from(flight.len_bytes);
         if flight.flips > 0 {
@@ -603,7 +485,7 @@ impl<T> Link<T> {
     /// When `poll` should be called next: no delivery is due before. None: not until something is transmitted.
     #[inline]
     pub fn next_event(&self) -> Option<Nanos> {
-        let delivery = self.first().map(|flight| self.due(flight.at));
+        let delivery = self.medium.next_due();
         match self.on_line.is_none() && self.queue.is_empty() && self.dropped.is_empty() {
             true => delivery,
             false => self.next_event_with(delivery),
@@ -623,7 +505,7 @@ impl<T> Link<T> {
             Some(_) => Some(self.line.busy_until()),
             None => (!self.queue.is_empty()).then_some(self.blocked_until),
         };
-        leaves.map(|at| self.due(at + self.options.delay_min_ns()))
+        leaves.map(|at| self.medium.due(at + self.options.delay_min_ns()))
     }
 
     /// The least delay that a frame can meet, by the settings of now.
@@ -634,17 +516,20 @@ impl<T> Link<T> {
     /// Before this instant the link delivers nothing but what `arrivals_before` gives now, if the next frame is offered at
     /// `offered` at the earliest and nothing changes the link.
     pub fn known_until(&self, offered: Nanos) -> Nanos {
-        let overtaking = self.overtaking.peek().map(|flight| self.due(flight.at));
-        let known = earlier(self.next_from_line(), overtaking);
+        let known = earlier(self.next_from_line(), self.medium.next_overtaking());
         let offered = offered.saturating_add(self.least_delay());
         known.map_or(offered, |known| known.min(offered))
     }
 
     /// Frames on the medium that are due before `limit`, at most that of `known_until`, in the order of their delivery.
     pub fn arrivals_before(&self, limit: Nanos) -> impl Iterator<Item = (Nanos, &T)> {
-        let flights = self.in_order.iter();
-        let due = flights.map(|flight| (self.due(flight.at), &flight.item));
-        due.take_while(move |(at, _)| *at < limit)
+        self.medium.arrivals_before(limit)
+    }
+
+    /// What is probably delivered next, and behind it.
+    #[inline]
+    pub fn next_items(&self) -> impl Iterator<Item = &T> {
+        self.medium.in_order()
     }
 }
 

@@ -20,6 +20,7 @@ mod dama;
 mod direction;
 mod files;
 mod impairments;
+mod medium;
 mod options;
 mod segments;
 mod series;
