@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // afd.p4: routes IP; a managed port drops a flow's arriving packets with the chance 1 - M_fair/M_i (Pan et al., AFD, CCR 2003).
-// One queue: rates are those of a sample of the last arrivals.
+// One queue: rates are those of a sample of recent arrivals.
 #include <core.p4>
 #include <v1model.p4>
 
@@ -21,7 +21,6 @@ register<bit<64>>(PORTS) fair_share;                 // [port], M_fair, bytes * 
 
 control Afd(inout metadata_t meta, in standard_metadata_t standard_metadata) {
     register<bit<32>>(FQ_STATES) shadow;             // [port ++ place], the shadow buffer: flow(10) ++ unused(6) ++ bytes(16) of a packet
-    register<bit<9>>(PORTS) shadow_place;            // [port], of the oldest one
     register<bit<32>>(FQ_STATES) flow_bytes;         // [port ++ flow], M_i: the flow's bytes in the shadow buffer
     register<bit<48>>(PORTS) last_update;            // [port], us
     register<bit<32>>(PORTS) last_bytes;             // [port], Q_old
@@ -38,12 +37,11 @@ control Afd(inout metadata_t meta, in standard_metadata_t standard_metadata) {
     int<64> fair;
     int<64> ceiling;
 
-    // One of `sample` arrivals takes the place of the oldest one.
+    // One of `sample` arrivals takes a place drawn at random.
     @hidden action remember() {
         bit<9> place;
         bit<32> gone;
-        shadow_place.read(place, (bit<32>)meta.port);
-        shadow_place.write((bit<32>)meta.port, place + 1);
+        random(place, 9w0, 9w511);
         shadow.read(gone, first | (bit<32>)place);
         shadow.write(first | (bit<32>)place, meta.flow[9:0] ++ 6w0 ++ meta.length);
         flow_bytes.read(bytes, first | (bit<32>)gone[31:22]);

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from dataclasses import dataclass, field
 
 
@@ -21,18 +21,21 @@ class Afd:
     q_old: float = 0.0
     m: Counter[int] = field(default_factory=Counter[int])
     "M_i, by flow."
-    shadow: deque[tuple[int, int]] = field(default_factory=deque[tuple[int, int]])
+    shadow: Counter[tuple[int, int]] = field(default_factory=Counter[tuple[int, int]])
+    "How many packets of a flow and a length the shadow buffer has; (0, 0) is an empty place."
 
     def __post_init__(self) -> None:
         self.m_fair = self.ceiling
+        self.shadow[0, 0] = self.b
 
-    def arrive(self, flow: int, length: int) -> None:
-        """A packet of a flow came."""
-        self.shadow.append((flow, length))
+    def arrive(self, flow: int, length: int, old: tuple[int, int]) -> None:
+        """A packet of a flow came, and took the place of another one. Raises ValueError where the shadow buffer has no such packet."""
+        if not self.shadow[old]:
+            raise ValueError(f"no packet {old} in the shadow buffer")
+        self.shadow[old] -= 1
+        self.shadow[flow, length] += 1
+        self.m[old[0]] -= old[1]
         self.m[flow] += length
-        if len(self.shadow) > self.b:
-            old, size = self.shadow.popleft()
-            self.m[old] -= size
 
     def update(self, q: float) -> None:
         """An interval is over, and so many bytes wait."""
