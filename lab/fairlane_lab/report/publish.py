@@ -399,12 +399,13 @@ def _index(pages: Sequence[Page], shown: Sequence[str]) -> dict[str, Content]:
         "hypotheses": _sentences_csv(ours),
         "paper": to_csv(("experiment", "point", "metric", "runtime", "paper", "measured"), papers),
     }
-    states = dict.fromkeys(["met", "not met", *(each.state for row in claims for each in row.answers.values())])
+    best_first = STATES[::-1]
+    found = {each.state for row in claims for each in row.answers.values()}
     index = _render(
         "index.md.j2",
         claims=claims,
-        states=states,
-        worst=STATES[::-1],
+        states=[state for state in best_first if state in found],
+        best_first=best_first,
         ours=ours,
         pages=pages,
         places={section.name: f"{page.name}.md#{section.name}" for page in pages for section in page.sections},
