@@ -201,17 +201,16 @@ class ShadowBuffer:
 
     def __init__(self) -> None:
         self.bytes: dict[int, int] = {}
-        "By cell, with the bytes of the packets that are in."
+        "`flow_bytes` of each flow, after the arrival before."
         self.cells: dict[int, int] = {}
-        "By flow."
+        "Index of each flow in `flow_bytes`."
 
     def gone(self, world: World, flow: int, length: int) -> tuple[int, int]:
         """The flow and the length of the packet whose place this one took, which is in now; (0, 0): of none."""
         if flow not in self.cells:
             cells = range(SINK_PORT * self.CELLS, (SINK_PORT + 1) * self.CELLS)
-            (self.cells[flow],) = {cell for cell in cells if world.register("flow_bytes", cell)} - {
-                *self.cells.values()
-            }
+            used = {cell for cell in cells if world.register("flow_bytes", cell)}
+            (self.cells[flow],) = used - {*self.cells.values()}
         before, self.bytes = self.bytes, {one: world.register("flow_bytes", cell) for one, cell in self.cells.items()}
         less = {one: before.get(one, 0) + (length if one == flow else 0) - now for one, now in self.bytes.items()}
         return next(((one, size) for one, size in less.items() if size), (0, 0))
