@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -331,17 +331,16 @@ def test_a_run_that_is_over_leaves_no_machine(tmp_path: Path, monkeypatch: pytes
     gc.disable()
     try:
         sim.run_kernel(RUN)
-        # Those that were killed last go a moment later.
-        wait_until(lambda: not any(str(folder).startswith(str(tmp_path)) for _, folder in working_folders()))
+        left = [working_folder(path.parent) for path in Path("/proc").glob("[0-9]*/cwd")]
+        assert [folder for folder in left if str(folder).startswith(str(tmp_path))] == []
     finally:
         gc.enable()
 
 
-def working_folders() -> Iterator[tuple[str, Path]]:
-    """Each process, by its number, and its folder."""
-    for path in Path("/proc").glob("[0-9]*/cwd"):
-        with suppress(OSError):
-            yield path.parent.name, path.readlink()
+def working_folder(process: Path) -> Path | None:
+    with suppress(OSError):
+        return (process / "cwd").readlink()
+    return None
 
 
 def spin(program: Path, folder: Path, patience_s: int = 60) -> None:
@@ -352,7 +351,8 @@ def spin(program: Path, folder: Path, patience_s: int = 60) -> None:
 
 def processes_in(folder: Path) -> list[str]:
     """What works in a machine's folder."""
-    return [process for process, works_in in working_folders() if works_in == folder]
+    processes = [path.parent for path in Path("/proc").glob("[0-9]*/cwd")]
+    return [process.name for process in processes if working_folder(process) == folder]
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

@@ -137,7 +137,7 @@ impl<T> Link<T> {
 
     /// When a running outage ends, if there is one at `now`.
     pub fn outage_until(&self, now: Nanos) -> Option<Nanos> {
-        self.outage.contains(now).then_some(self.outage.until)
+        self.outage.end_at(now)
     }
 
     /// The link begins at `now`: so do its series, its frames of grants and its bursts in time. Instants before are of no meaning.
@@ -277,7 +277,7 @@ impl<T> Link<T> {
         let line_moves = self.on_line.is_some() || !self.queue.is_empty();
         let now = self.offer(now, len_bytes);
         self.streams.skip_frame();
-        let is_next = line_moves || self.medium.is_in_order_empty();
+        let is_next = line_moves || self.next_items().next().is_none();
         let due = self.medium.last_due().max(now + self.options.delay_ns);
         self.medium.fly(due, len_bytes as u32, 0, item);
         is_next
@@ -417,7 +417,7 @@ impl<T> Link<T> {
     }
 
     fn enter_medium(&mut self, at: Nanos, entry: Entry<T>) {
-        let reason = if self.outage.contains(at) {
+        let reason = if self.outage.end_at(at).is_some() {
             Some(DropReason::Outage)
         } else if entry.lost {
             Some(DropReason::Loss)
@@ -465,10 +465,7 @@ impl<T> Link<T> {
                 dropped: Some(reason),
             });
         }
-        if self.medium.next_due()? > now {
-            return None;
-        }
-        let (due, flight) = self.medium.take_first()?;
+        let (due, flight) = self.medium.take_due(now)?;
         self.stats.delivered_packets += 1;
         self.stats.delivered_bytes += u64::from(flight.len_bytes);
         if flight.flips > 0 {

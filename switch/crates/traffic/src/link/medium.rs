@@ -57,20 +57,21 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub fn contains(self, at: Nanos) -> bool {
-        self.from <= at && at < self.until
+    /// When it ends, if `at` is within.
+    #[inline]
+    pub fn end_at(self, at: Nanos) -> Option<Nanos> {
+        (self.from <= at && at < self.until).then_some(self.until)
     }
 
     /// The window from `now` on, joined with one that is open at `now`.
     pub fn opened(self, now: Nanos, duration: Nanos) -> Self {
         let until = now.saturating_add(duration);
-        if self.contains(now) {
-            Self {
+        match self.end_at(now) {
+            Some(end) => Self {
                 from: self.from,
-                until: until.max(self.until),
-            }
-        } else {
-            Self { from: now, until }
+                until: until.max(end),
+            },
+            None => Self { from: now, until },
         }
     }
 }
@@ -87,15 +88,12 @@ impl<T> Medium<T> {
         }
     }
 
+    /// How many are on their way.
     pub fn len(&self) -> usize {
         self.in_order.len() + self.overtaking.len()
     }
 
-    #[inline]
-    pub fn is_in_order_empty(&self) -> bool {
-        self.in_order.is_empty()
-    }
-
+    /// The latest instant at which one of all frames so far is due.
     #[inline]
     pub fn last_due(&self) -> Nanos {
         self.last_due
@@ -108,7 +106,7 @@ impl<T> Medium<T> {
 
     /// When a running hold ends, if there is one at `now`.
     pub fn held_until(&self, now: Nanos) -> Option<Nanos> {
-        self.hold.contains(now).then_some(self.hold.until)
+        self.hold.end_at(now)
     }
 
     /// A frame is on the medium until it is due.
@@ -149,26 +147,23 @@ impl<T> Medium<T> {
         self.overtaking.peek().map(|flight| self.due(flight.at))
     }
 
-    /// The next frame, and when it leaves.
+    /// The next frame, and when it leaves, if that is by `now`.
     #[inline]
-    pub fn take_first(&mut self) -> Option<(Nanos, Flight<T>)> {
+    pub fn take_due(&mut self, now: Nanos) -> Option<(Nanos, Flight<T>)> {
+        let due = self.next_due().filter(|due| *due <= now)?;
         let is_overtaking =
             !self.overtaking.is_empty() && self.overtaking.peek() > self.in_order.front();
         let flight = match is_overtaking {
             true => self.overtaking.pop(),
             false => self.in_order.pop_front(),
         }?;
-        Some((self.due(flight.at), flight))
+        Some((due, flight))
     }
 
     /// When a frame is delivered that would be at `at`, a hold considered.
     #[inline]
     pub fn due(&self, at: Nanos) -> Nanos {
-        if self.hold.contains(at) {
-            self.hold.until
-        } else {
-            at
-        }
+        self.hold.end_at(at).unwrap_or(at)
     }
 
     /// Those that overtake none.
