@@ -142,7 +142,7 @@ def run(
     threads: Annotated[
         int | None,
         typer.Option(
-            help="Threads of one run of a network of many switches in the simulator, with the same results; default: 1.",
+            help="Threads of one run of 8 switches and more, or 2,000 flows and more, in the simulator, with the same results; default: 1.",
             min=1,
             max=1024,
         ),

@@ -115,7 +115,7 @@ TCP, UDP = 6, 17
 ALWAYS = ("delay_us", "jitter_us", "rate_bps", "loss", "ber", "queue_packets")
 """Settings of a link that its configuration always names."""
 THREADS_VARIABLE = "FAIRLANE_SIM_THREADS"
-"""Environment variable: threads of a run of many switches; its results do not depend on them."""
+"""Environment variable: threads of a run of many switches or flows; its results do not depend on them."""
 
 
 class FiveTuple(NamedTuple):

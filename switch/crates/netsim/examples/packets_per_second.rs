@@ -33,7 +33,7 @@ struct Options {
     /// Hosts on each side; more flows share them.
     pairs: usize,
     threads: usize,
-    /// 0: by the number of switches.
+    /// 0: by the numbers of switches and flows.
     regions: usize,
 }
 

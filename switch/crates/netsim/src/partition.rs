@@ -12,10 +12,12 @@ use traffic::link::LinkOptions;
 
 /// A window is as long as the least delay between regions; shorter ones cost more than they bring.
 const LOOKAHEAD_MIN_NS: Nanos = 10_000;
-/// A network with fewer switches is one region.
+/// A network with fewer switches is one region, unless it has `FLOWS_MIN`.
 const SWITCHES_MIN: usize = 8;
 /// So many there are on average in each region, unless there would be more regions than `REGIONS_MAX`.
 const SWITCHES_PER_REGION: usize = 4;
+/// With so many flows each switch may be a region: connections are most of the work.
+const FLOWS_MIN: usize = 2_000;
 const REGIONS_MAX: usize = 64;
 
 /// Where everything is, by its place in the configuration.
@@ -30,7 +32,8 @@ impl Partition {
     pub(crate) fn of(config: &Config) -> Partition {
         let switches = config.switches.len();
         let usual = match switches {
-            ..SWITCHES_MIN => 1,
+            ..SWITCHES_MIN if config.flows.len() < FLOWS_MIN => 1,
+            ..SWITCHES_MIN => switches,
             _ => (switches / SWITCHES_PER_REGION).min(REGIONS_MAX),
         };
         let most = match config.machine {
@@ -224,6 +227,16 @@ mod tests {
             "{:?}",
             sizes.collect::<Vec<_>>()
         );
+    }
+
+    #[test]
+    fn a_small_network_with_many_flows_is_divided_too() {
+        let mut config = row(&[FAR; 2]);
+        let flow = |n: usize| json!({"name": format!("f{n}"), "from": "h0", "to": "h1", "app": {"kind": "greedy"}});
+        config["flows"] = (1..FLOWS_MIN).map(flow).collect();
+        assert_eq!(regions(&config, None), [0; 3]);
+        config["flows"] = (0..FLOWS_MIN).map(flow).collect();
+        assert_eq!(regions(&config, None), [0, 1, 2]);
     }
 
     #[test]

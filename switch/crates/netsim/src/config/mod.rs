@@ -49,9 +49,9 @@ pub struct Config {
     pub sample: Option<Sample>,
     /// Needed where a host is real.
     pub machine: Option<MachineConfig>,
-    /// On so many at most a network of many switches runs; null: on one. The results are the same.
+    /// On so many at most a network of many switches or flows runs; null: on one. The results are the same.
     pub threads: Option<usize>,
-    /// At most so many regions, which run side by side; None: by the number of switches.
+    /// At most so many regions, which run side by side; None: by the numbers of switches and flows.
     #[serde(skip)]
     pub regions: Option<usize>,
 }
