@@ -158,7 +158,15 @@ impl Region {
             }
             self.events += 1;
             self.now = self.now.max(at);
-            let touched = match self.fabric.actors[entity as usize] {
+            let actor = self.fabric.actors[entity as usize];
+            if let Actor::Changes | Actor::Sampler = actor {
+                return Stop::Global(entity);
+            }
+            // The machine asks the calendar itself.
+            if !matches!(actor, Actor::Machine) {
+                self.fabric.calendar.begin(entity);
+            }
+            let touched = match actor {
                 Actor::Wire(wire) => self.deliver(wire),
                 Actor::Switch(index) => {
                     let index = index as usize;
@@ -179,8 +187,9 @@ impl Region {
                     }
                     None
                 }
-                Actor::Changes | Actor::Sampler => return Stop::Global(entity),
+                Actor::Changes | Actor::Sampler => None,
             };
+            self.fabric.calendar.end();
             if let Some(frame) = self.fabric.at_host.take() {
                 self.hosts.prefetch(self.fabric.frames.get(frame).as_ref());
             }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which entity acts next: indexed heaps with one instant for each entity; equal instants in the order of scheduling.
 //! Entities that move seldom have a heap of their own: they may be thousands, and the others' heap stays shallow.
+//! The place of an entity that acts is free for the next that is scheduled: often that is one for the same instant.
 //! Nothing is allocated once the entities are there.
 
 use crate::line::Nanos;
@@ -27,7 +28,7 @@ impl Slot {
 }
 
 /// How often an entity gets another instant.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moves {
     Often,
     Seldom,
@@ -48,6 +49,8 @@ pub struct Calendar {
     heaps: [Vec<Slot>; 2],
     homes: Vec<Home>,
     scheduled: u64,
+    /// The heap whose first place is free: its entity acts.
+    free: Option<Moves>,
 }
 
 impl Calendar {
@@ -65,11 +68,34 @@ impl Calendar {
     /// The earliest instant and whose it is.
     #[inline]
     pub fn peek(&self) -> Option<(Nanos, EntityId)> {
+        debug_assert!(self.free.is_none(), "an entity acts");
         let first = match [self.heaps[0].first(), self.heaps[1].first()] {
             [Some(a), Some(b)] if b.is_before(a) => Some(b),
             [a, b] => a.or(b),
         };
         first.map(|slot| (slot.at, slot.entity))
+    }
+
+    /// The entity that `peek` names acts from here to `end`, and has no instant until it gets one.
+    #[inline]
+    pub fn begin(&mut self, entity: EntityId) {
+        let home = &mut self.homes[entity as usize];
+        debug_assert!(home.place == 0 && self.free.is_none(), "the first acts");
+        home.place = ABSENT;
+        self.free = Some(home.heap);
+    }
+
+    /// The entity has acted.
+    #[inline]
+    pub fn end(&mut self) {
+        let Some(heap) = self.free.take() else {
+            return;
+        };
+        let slots = &mut self.heaps[heap as usize];
+        match slots.pop() {
+            Some(last) if !slots.is_empty() => self.down(heap, 0, last),
+            _ => {}
+        }
     }
 
     /// The instant of an entity.
@@ -108,22 +134,31 @@ impl Calendar {
             entity,
         };
         let Home { heap, place } = self.homes[entity as usize];
-        let slots = &mut self.heaps[heap as usize];
-        if place == ABSENT {
-            slots.push(slot);
-            let last = slots.len() - 1;
-            self.up(heap, last, slot);
-        } else {
-            self.settle(heap, place as usize, slot);
+        if self.free == Some(heap) {
+            if place == ABSENT {
+                self.free = None;
+                return self.down(heap, 0, slot);
+            }
+            self.end();
+        }
+        match self.homes[entity as usize].place {
+            ABSENT => {
+                let slots = &mut self.heaps[heap as usize];
+                slots.push(slot);
+                let last = slots.len() - 1;
+                self.up(heap, last, slot);
+            }
+            place => self.settle(heap, place as usize, slot),
         }
     }
 
     #[inline]
     fn cancel(&mut self, entity: EntityId) {
-        let Home { heap, place } = self.homes[entity as usize];
-        if place == ABSENT {
+        if self.homes[entity as usize].place == ABSENT {
             return;
         }
+        self.end();
+        let Home { heap, place } = self.homes[entity as usize];
         self.homes[entity as usize].place = ABSENT;
         let place = place as usize;
         let slots = &mut self.heaps[heap as usize];
@@ -214,7 +249,7 @@ mod tests {
         assert_eq!(order, [(5, 2), (5, 0), (5, 3), (5, 1), (5, 2)]);
     }
 
-    /// Against a sorted list, with seeded moves and cancellations.
+    /// Against a sorted list, with seeded moves, cancellations and acts.
     #[test]
     fn heaps_are_a_sorted_list() {
         let mut calendar = Calendar::default();
@@ -235,17 +270,29 @@ mod tests {
             state >> 33
         };
         for _ in 0..20_000 {
-            let id = (random() % 200) as usize;
-            let at = (random() % 4 != 0).then(|| random() % 50);
-            if let Some(at) = at {
-                if model[id].map(|(a, _)| a) != Some(at) {
-                    order += 1;
-                    model[id] = Some((at, order));
-                }
-            } else {
-                model[id] = None;
+            let acts = calendar.peek().filter(|_| random() % 2 == 0);
+            if let Some((_, entity)) = acts {
+                calendar.begin(entity);
+                model[entity as usize] = None;
             }
-            calendar.set(id as EntityId, at);
+            for _ in 0..random() % 4 {
+                let id = match acts.filter(|_| random() % 2 == 0) {
+                    Some((_, entity)) => entity as usize,
+                    None => (random() % 200) as usize,
+                };
+                let at = (random() % 4 != 0).then(|| random() % 50);
+                if let Some(at) = at {
+                    if model[id].map(|(a, _)| a) != Some(at) {
+                        order += 1;
+                        model[id] = Some((at, order));
+                    }
+                } else {
+                    model[id] = None;
+                }
+                calendar.set(id as EntityId, at);
+                assert_eq!(calendar.due(id as EntityId), at);
+            }
+            calendar.end();
             let first = model
                 .iter()
                 .enumerate()
