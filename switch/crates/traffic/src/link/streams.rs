@@ -62,7 +62,9 @@ pub struct LinkStreams {
     /// Of what the series of [`super::VARYING`] draw.
     pub(super) series: [Seeds; 4],
     /// So many frames met no chance: their draws are still to be made.
-    owed_frames: u32,
+    owed_frames: u64,
+    /// Of so many they are made at once.
+    owed_frames_max: u64,
 }
 
 impl LinkStreams {
@@ -91,14 +93,21 @@ impl LinkStreams {
                 Seeds::new(seed, &format!("{of}/{setting}"))
             }),
             owed_frames: 0,
+            owed_frames_max: OWED_MAX.into(),
         }
+    }
+
+    /// The same for a link in virtual time, whose clock waits: draws that nobody needs are put off for as long as that is so.
+    pub fn waited_for(mut self) -> Self {
+        self.owed_frames_max = u64::MAX;
+        self
     }
 
     /// A frame makes its draws, of which nobody needs the results.
     #[inline]
     pub(super) fn skip_frame(&mut self) {
         self.owed_frames += 1;
-        if self.owed_frames >= OWED_MAX {
+        if self.owed_frames >= self.owed_frames_max {
             self.settle_frames();
         }
     }
