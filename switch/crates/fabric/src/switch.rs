@@ -106,28 +106,31 @@ impl Switch {
         fabric: &mut Fabric,
         receive: impl FnOnce(&mut Device, &mut Fabric),
     ) {
-        if self.device.next_due().is_some_and(|due| due <= now) {
-            self.advance(now, fabric);
-        }
+        self.catch_up(now, fabric);
         receive(&mut self.device, fabric);
-        if self.device.next_due().is_some_and(|due| due <= now) {
-            self.advance(now, fabric);
-        }
-        fabric.calendar.set(self.entity, self.device.next_due());
+        let due = self.catch_up(now, fabric);
+        fabric.calendar.set(self.entity, due);
     }
 
     /// It is due.
     #[inline]
     pub fn act(&mut self, now: Nanos, fabric: &mut Fabric) {
-        self.advance(now, fabric);
-        fabric
-            .calendar
-            .set_after_action(self.entity, self.device.next_due());
+        let due = self.advance(now, fabric);
+        fabric.calendar.set_after_action(self.entity, due);
+    }
+
+    /// Does what is due by `now`, if anything is; when something is due next.
+    #[inline]
+    fn catch_up(&mut self, now: Nanos, fabric: &mut Fabric) -> Option<Nanos> {
+        match self.device.next_due() {
+            Some(due) if due <= now => self.advance(now, fabric),
+            due => due,
+        }
     }
 
     #[inline]
-    fn advance(&mut self, now: Nanos, fabric: &mut Fabric) {
+    fn advance(&mut self, now: Nanos, fabric: &mut Fabric) -> Option<Nanos> {
         let outlets = &mut self.outlets;
-        self.device.advance(now, &mut Out { fabric, outlets });
+        self.device.advance(now, &mut Out { fabric, outlets })
     }
 }
