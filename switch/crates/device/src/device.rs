@@ -300,6 +300,7 @@ impl Device {
         }
     }
 
+    #[cold]
     fn expire(&mut self) {
         let core = &mut self.core;
         core.next_expiry = core.now + EXPIRY_PERIOD;

@@ -52,9 +52,17 @@ pub(crate) fn micros(now: Nanos) -> u64 {
     (now / 1_000) & 0xffff_ffff_ffff
 }
 
+#[inline]
 fn keep_log(log: &mut String, effects: &Effects) {
     let text = effects.log.text();
-    if !text.is_empty() && log.len() + text.len() <= LOG_BYTES_MAX {
+    if !text.is_empty() {
+        keep_lines(log, text);
+    }
+}
+
+#[cold]
+fn keep_lines(log: &mut String, text: &str) {
+    if log.len() + text.len() <= LOG_BYTES_MAX {
         log.push_str(text);
     }
 }
@@ -70,6 +78,7 @@ pub(crate) fn arrive(pipeline: &Pipeline, packet: &mut Packet, port: u32, now: N
 }
 
 /// Makes `fresh` the frame of `packet` as if received anew: metadata zero but length, time and what `again` keeps.
+#[cold]
 fn start_again(
     pipeline: &Pipeline,
     fresh: &mut Packet,
@@ -327,6 +336,7 @@ impl<O: Observer> Core<O> {
     }
 
     /// Ingress to egress: the frame as received is parsed again.
+    #[cold]
     fn clone_i2e(
         &mut self,
         pipeline: &mut Pipeline,
@@ -354,6 +364,7 @@ impl<O: Observer> Core<O> {
     }
 
     /// Egress to egress: headers as egress left them.
+    #[cold]
     fn clone_e2e(
         &mut self,
         pipeline: &mut Pipeline,
@@ -372,6 +383,7 @@ impl<O: Observer> Core<O> {
         self.send_clone(pipeline, copy, rounds, request.session);
     }
 
+    #[inline(never)]
     fn send_clone(
         &mut self,
         pipeline: &mut Pipeline,
@@ -398,6 +410,7 @@ impl<O: Observer> Core<O> {
         });
     }
 
+    #[inline(never)]
     fn multicast(&mut self, pipeline: &mut Pipeline, packet: Box<Packet>, rounds: u8, group: u32) {
         let count = self.pre.group(group).map_or(0, |g| g.replicas.len());
         if count == 0 {
@@ -418,6 +431,7 @@ impl<O: Observer> Core<O> {
     }
 
     /// Sends `count` copies of a packet, itself the last one.
+    #[inline(never)]
     fn replicate(
         &mut self,
         pipeline: &mut Pipeline,

@@ -154,6 +154,7 @@ impl Fabric {
     }
 
     /// Puts a frame on a wire, and its copy if chance makes one.
+    #[inline(never)]
     fn put_all(&mut self, now: Nanos, wire: usize, frame: FrameId) {
         let copy = self.wires[wire].link.draw_duplicate();
         let copy = copy.then(|| self.frames.duplicate(frame));

@@ -118,6 +118,7 @@ impl Headers {
         ip[field::CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
     }
 
+    #[inline(never)]
     fn emit_ipv6(&self, packet: &mut [u8]) {
         let payload_length = (packet.len() - IPV6_LEN) as u16;
         let ip = &mut packet[..IPV6_LEN];
@@ -182,6 +183,7 @@ impl<'a> Packet<'a> {
         Ok(Packet::new(frame, ends, protocol, ecn, start..end, written))
     }
 
+    #[inline(never)]
     fn parse_ipv6(frame: &'a [u8], written: usize) -> Result<Packet<'a>, FrameError> {
         const START: usize = ETHERNET_LEN + IPV6_LEN;
         if frame.len() < START || frame[field::ETHER_TYPE] != ETHER_TYPE_IPV6 {

@@ -79,6 +79,9 @@ impl Hosts {
     /// Has the connection come into the cache that a frame is probably for.
     #[inline]
     pub(crate) fn prefetch(&self, frame: &[u8]) {
+        if !self.sockets.are_many() {
+            return;
+        }
         let slot =
             unverified(frame).and_then(|(src, dst, body)| self.connection_of(src, dst, body));
         if let Some(slot) = slot {
@@ -100,6 +103,7 @@ impl Hosts {
     }
 
     /// Shows a TCP segment with a bad checksum to the connection that its ports name, whose slot it gives.
+    #[cold]
     fn connection_of_corrupted(&mut self, now: Nanos, packet: &Packet<'_>) -> Option<u32> {
         let slot = self.connection_of(packet.src, packet.dst, packet.body)?;
         let (endpoint, _) = self.sockets.get_mut(slot)?;
@@ -107,6 +111,7 @@ impl Hosts {
         Some(slot)
     }
 
+    #[inline(never)]
     fn receive_datagram(&mut self, packet: &Packet<'_>) -> Taken {
         let (src_port, dst_port, payload) = match packet.datagram() {
             Ok(datagram) => datagram,
@@ -146,17 +151,7 @@ impl Hosts {
                 slot
             }
             Some(Socket::Expected(flow)) if segment.flags.syn() && !segment.flags.ack() => {
-                let state = &mut self.flows[flow as usize];
-                let iss = state.sequence_numbers.bits32();
-                let mut connection =
-                    Connection::accept(&state.tcp, local, remote, iss, now, segment);
-                let read_interval = state.read_interval;
-                connection.set_reading(now, read_interval == 0);
-                let mut endpoint = Endpoint::new(connection, flow, host, (local, remote));
-                endpoint.read_interval = read_interval;
-                let slot = self.sockets.add(endpoint, fabric);
-                self.sockets.insert(key, Socket::Tcp(slot));
-                slot
+                self.accept(now, flow, host, (local, remote), segment, fabric)
             }
             _ => return Taken::NoSocket,
         };
@@ -164,10 +159,35 @@ impl Hosts {
         Taken::Accepted
     }
 
+    /// The receiving end of a connection, which begins with this segment; its slot.
+    #[cold]
+    fn accept(
+        &mut self,
+        now: Nanos,
+        flow: u32,
+        host: u32,
+        (local, remote): (SocketAddr, SocketAddr),
+        segment: &Segment,
+        fabric: &mut Fabric,
+    ) -> u32 {
+        let state = &mut self.flows[flow as usize];
+        let iss = state.sequence_numbers.bits32();
+        let mut connection = Connection::accept(&state.tcp, local, remote, iss, now, segment);
+        let read_interval = state.read_interval;
+        connection.set_reading(now, read_interval == 0);
+        let mut endpoint = Endpoint::new(connection, flow, host, (local, remote));
+        endpoint.read_interval = read_interval;
+        let slot = self.sockets.add(endpoint, fabric);
+        let key = SocketKey::new(local, remote, PROTOCOL_TCP);
+        self.sockets.insert(key, Socket::Tcp(slot));
+        slot
+    }
+
     // ---- connections --------------------------------------------------------------------------------------
 
     /// The timer of a connection's end is due. Its entry may be too early: acknowledgments move timers back all the
     /// time, and moving the entry only now keeps the calendar out of the packets' way.
+    #[inline(never)]
     pub(crate) fn on_timer(&mut self, now: Nanos, slot: u32, fabric: &mut Fabric) {
         let entity = self.sockets.entity(slot);
         let due = self.sockets.get(slot).and_then(Endpoint::next_due);
@@ -239,6 +259,7 @@ impl Hosts {
         }
     }
 
+    #[inline(never)]
     fn finish_transfers(&mut self, now: Nanos, slot: u32, fabric: &mut Fabric) {
         let Some((endpoint, _)) = self.sockets.get_mut(slot) else {
             return;
@@ -295,6 +316,7 @@ impl Hosts {
         }
     }
 
+    #[cold]
     fn remove(&mut self, slot: u32, fabric: &mut Fabric) {
         fabric.calendar.set(self.sockets.entity(slot), None);
         let Some(endpoint) = self.sockets.take(slot) else {
@@ -320,6 +342,7 @@ impl Hosts {
     // ---- applications -------------------------------------------------------------------------------------
 
     /// The application of a flow is due.
+    #[inline(never)]
     pub(crate) fn act(&mut self, now: Nanos, flow: u32, fabric: &mut Fabric) {
         let state = &mut self.flows[flow as usize];
         if state.stop.is_some_and(|stop| stop <= now) {

@@ -212,6 +212,7 @@ impl RealHosts {
     }
 
     /// The machine is due.
+    #[inline(never)]
     pub(crate) fn act(
         &mut self,
         now: Nanos,

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A region: switches with their hosts and links, and a calendar. It acts alone until it is told to stand; what it sends to
 //! other regions waits in its mail until then.
+//!
+//! The code that each frame goes through is twice as long as a processor's cache of instructions. So what few frames need is
+//! in functions of its own, marked `cold` or `inline(never)`, here and in `device`, `fabric` and `traffic`.
 
 use crate::calendar::EntityId;
 use crate::hosts::{Hosts, Notice};

@@ -143,6 +143,9 @@ struct Slot {
     endpoint: Option<Endpoint>,
 }
 
+/// The ends of 256 connections, of 1.8 KiB each, are in the second cache of most processors.
+const MANY: usize = 512;
+
 /// All sockets.
 #[derive(Default)]
 pub(crate) struct Sockets {
@@ -190,6 +193,12 @@ impl Sockets {
                 slot
             }
         }
+    }
+
+    /// So many ends that most are not in the cache when a frame comes for them.
+    #[inline]
+    pub(crate) fn are_many(&self) -> bool {
+        self.slots.len() >= MANY
     }
 
     /// Has an end come into the cache, whole and at once.

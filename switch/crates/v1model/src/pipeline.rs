@@ -258,6 +258,7 @@ impl Pipeline {
     }
 
     /// Has the interpreter run a part of the program; a trace sees it where it is `shown`.
+    #[inline(never)]
     fn run(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects, start: Id, shown: bool) {
         debug_assert_eq!(pkt.program, self.compiled.id, "a packet of another program");
         let recorder = self.recorder.as_deref_mut().filter(|_| shown);
@@ -381,6 +382,7 @@ impl Pipeline {
     }
 
     /// Writes all headers in front of the payload.
+    #[inline(never)]
     fn emit_anew(&mut self, pkt: &mut Packet) {
         let bytes = &mut self.scratch.bytes;
         bytes.clear();

@@ -398,6 +398,7 @@ impl<T> Link<T> {
         }
     }
 
+    #[inline(never)]
     fn advance_line(&mut self, now: Nanos) {
         while self.line.is_free(now) {
             if let Some(entry) = self.on_line.take() {
@@ -490,6 +491,7 @@ impl<T> Link<T> {
     }
 
     /// The same, where there is more than the next delivery.
+    #[inline(never)]
     fn next_event_with(&self, delivery: Option<Nanos>) -> Option<Nanos> {
         let dropped = self.dropped.front().map(|(at, ..)| *at);
         earlier(earlier(delivery, self.next_from_line()), dropped)
