@@ -473,6 +473,7 @@ impl<O: Observer> Core<O> {
     }
 
     /// Ends a packet that its port does not take.
+    #[inline(never)]
     pub(crate) fn refuse(
         &mut self,
         pipeline: &mut Pipeline,

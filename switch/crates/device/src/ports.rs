@@ -19,15 +19,16 @@ pub(crate) struct Item {
     pub(crate) rounds: u8,
 }
 
+#[repr(C, align(64))]
 pub(crate) struct Port {
+    pub(crate) up: bool,
+    /// Deparsed, being serialised: leaves when the line is free.
+    pub(crate) on_line: Option<Box<Packet>>,
+    pub(crate) queues: PortQueues<Item>,
+    pub(crate) stats: PortStats,
     pub(crate) config: PortConfig,
     /// What the rate follows.
     pub(crate) rate: Option<Arc<Series>>,
-    pub(crate) queues: PortQueues<Item>,
-    /// Deparsed, being serialised: leaves when the line is free.
-    pub(crate) on_line: Option<Box<Packet>>,
-    pub(crate) up: bool,
-    pub(crate) stats: PortStats,
 }
 
 impl Port {

@@ -159,15 +159,22 @@ pub const PORT_REFUSALS: [DropReason; 5] = [
 
 /// Counts of a port since it was made; those that the control socket reports are serialized.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[repr(C)]
 pub struct PortStats {
     /// Packets received, without those lost at reception.
     pub rx_packets: u64,
     /// Bytes received.
     pub rx_bytes: u64,
+    /// Frames that the program got, by address.
+    #[serde(skip)]
+    pub rx_frames: Addressed,
     /// Packets sent.
     pub tx_packets: u64,
     /// Bytes sent.
     pub tx_bytes: u64,
+    /// Frames that the interface got to send, by address; also those that it did not take.
+    #[serde(skip)]
+    pub tx_frames: Addressed,
     /// Packets that were to leave here and were refused by queue, port or shared buffer, or by a port that is down.
     pub refused_packets: u64,
     /// Packets that the interface did not take; none of those sent.
@@ -180,12 +187,6 @@ pub struct PortStats {
     /// Of the packets received, those that no program was there for.
     #[serde(skip)]
     pub rx_unprocessed: u64,
-    /// Frames that the program got, by address.
-    #[serde(skip)]
-    pub rx_frames: Addressed,
-    /// Frames that the interface got to send, by address; also those that it did not take.
-    #[serde(skip)]
-    pub tx_frames: Addressed,
     #[serde(skip)]
     refused: [u64; PORT_REFUSALS.len()],
 }

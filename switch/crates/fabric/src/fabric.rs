@@ -65,13 +65,14 @@ pub struct Tap {
 }
 
 /// A direction of a link.
+#[repr(C, align(64))]
 pub struct Wire {
-    pub link: Link<FrameId>,
     pub taps: Vec<Tap>,
     pub to: Sink,
     pub entity: EntityId,
     /// What it carries comes from another fabric, in portions.
     pub is_fed: bool,
+    pub link: Link<FrameId>,
     /// Frames that found as many under way as may be.
     pub dropped_no_memory: u64,
 }

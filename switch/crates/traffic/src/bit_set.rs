@@ -6,17 +6,18 @@ pub(crate) const MEMBERS_MAX: usize = 64 * 64;
 
 /// The set.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct BitSet {
-    words: [u64; 64],
     /// Bit i: `words[i]` is not 0.
     summary: u64,
+    words: [u64; 64],
 }
 
 impl BitSet {
     /// No member.
     pub(crate) const EMPTY: BitSet = BitSet {
-        words: [0; 64],
         summary: 0,
+        words: [0; 64],
     };
 
     #[inline]

@@ -27,11 +27,14 @@ pub enum DropReason {
 
 /// Counts of one queue since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct QueueStats {
     /// Packets taken.
     pub enqueued_packets: u64,
     /// Bytes taken.
     pub enqueued_bytes: u64,
+    /// The most that ever waited.
+    pub high_water: Usage,
     /// Packets refused: queue full.
     pub dropped_queue_full: u64,
     /// Packets refused, or taken out again for others: port full.
@@ -44,8 +47,6 @@ pub struct QueueStats {
     pub removed_packets: u64,
     /// Their bytes.
     pub removed_bytes: u64,
-    /// The most that ever waited.
-    pub high_water: Usage,
 }
 
 impl QueueStats {
@@ -77,6 +78,7 @@ struct Waiting<T> {
     enq: Nanos,
 }
 
+#[repr(C, align(64))] // two lines of the cache for each packet
 struct Queue {
     list: List,
     usage: Usage,
@@ -101,19 +103,22 @@ impl Queue {
 ///
 /// The owner calls `dequeue` at the instants that `next_departure` names, runs egress on the item, then says by
 /// `served` how long the frame became: that fixes when the line is free again.
+///
+/// What each packet meets is side by side.
+#[repr(C)]
 pub struct PortQueues<T> {
     queues: Vec<Queue>,
+    usage: Usage,
+    /// Nothing starts on the line before.
+    blocked_until: Nanos,
+    line: Service,
+    kind: SchedulerKind,
+    link_layer: LinkLayer,
+    scheduler: Scheduler,
+    port_limits: QueueLimits,
     slab: Slab<Waiting<T>>,
     /// The queues that hold something.
     backlog: BitSet,
-    kind: SchedulerKind,
-    scheduler: Scheduler,
-    port_limits: QueueLimits,
-    usage: Usage,
-    line: Service,
-    /// Nothing starts on the line before.
-    blocked_until: Nanos,
-    link_layer: LinkLayer,
 }
 
 impl<T> PortQueues<T> {

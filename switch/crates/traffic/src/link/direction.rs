@@ -20,11 +20,25 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// One direction of a link; `T` is the caller's handle of a frame.
+/// One direction of a link; `T` is the caller's handle of a frame. What a frame meets on a link that only delays is in front,
+/// side by side, as few lines of the cache as can be.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Link<T> {
+    /// From here on a frame meets nothing but the delay; `Nanos::MAX`: it may meet more.
+    plain_from: Nanos,
+    last_arrival: Nanos,
+    medium: Medium<T>,
+    stats: LinkStats,
+    /// Frames that wait for the line.
+    queue: VecDeque<Entry<T>>,
+    /// Lost frames that the caller has not taken back yet.
+    dropped: VecDeque<(Nanos, T, DropReason)>,
+    /// The frame on the line; its last bit leaves at `line.free_at()`.
+    on_line: Option<Entry<T>>,
     options: LinkOptions,
     streams: LinkStreams,
+    line: Service,
     bursts: GilbertElliott,
     loss: LossModel,
     /// Of the good state and of the bad one.
@@ -34,21 +48,9 @@ pub struct Link<T> {
     varying: Option<Box<[Option<Playing>; 4]>>,
     /// When the link began.
     begun: Nanos,
-    line: Service,
-    /// Frames that wait for the line.
-    queue: VecDeque<Entry<T>>,
-    /// The frame on the line; its last bit leaves at `line.free_at()`.
-    on_line: Option<Entry<T>>,
-    last_arrival: Nanos,
-    medium: Medium<T>,
-    /// Lost frames that the caller has not taken back yet.
-    dropped: VecDeque<(Nanos, T, DropReason)>,
     outage: Window,
     /// Nothing starts on the line before.
     blocked_until: Nanos,
-    /// From here on a frame meets nothing but the delay; `Nanos::MAX`: it may meet more.
-    plain_from: Nanos,
-    stats: LinkStats,
 }
 
 /// A frame before the medium; its chance is already decided.

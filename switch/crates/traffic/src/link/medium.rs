@@ -7,14 +7,15 @@ use std::collections::{BinaryHeap, VecDeque};
 
 /// The frames on their way, in the order of their delivery.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Medium<T> {
     /// In the order of their instants as well as of their entry.
     in_order: VecDeque<Flight<T>>,
-    /// Those that overtake one that entered before.
-    overtaking: BinaryHeap<Flight<T>>,
     sequence: u64,
     /// Latest delivery instant given out so far.
     last_due: Nanos,
+    /// Those that overtake one that entered before.
+    overtaking: BinaryHeap<Flight<T>>,
     /// Nothing is delivered within.
     hold: Window,
 }

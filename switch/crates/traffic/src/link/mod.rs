@@ -55,6 +55,7 @@ pub enum DropReason {
 
 /// Counts since the link was made, as they are shown by name. `offered = delivered + all drops + frames still on the link`, always.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[repr(C)]
 pub struct LinkStats {
     pub offered_packets: u64,
     pub offered_bytes: u64,

@@ -21,6 +21,7 @@ pub enum SpikeBlocks {
 /// tc-netem's gemodel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[repr(C)] // the delay in front
 pub struct LinkOptions {
     pub delay_ns: Nanos,
     pub jitter_ns: Nanos,

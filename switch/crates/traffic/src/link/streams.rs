@@ -49,7 +49,12 @@ impl Stream {
 
 /// Seeded generators of one link direction. The same seed and name give the same bits on every machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[repr(C)]
 pub struct LinkStreams {
+    /// So many frames met no chance: their draws are still to be made.
+    owed_frames: u64,
+    /// Of so many they are made at once.
+    owed_frames_max: u64,
     pub(super) loss: Stream,
     pub(super) bit_errors: Stream,
     pub(super) jitter: Stream,
@@ -61,10 +66,6 @@ pub struct LinkStreams {
     pub(super) duplicates: Stream,
     /// Of what the series of [`super::VARYING`] draw.
     pub(super) series: [Seeds; 4],
-    /// So many frames met no chance: their draws are still to be made.
-    owed_frames: u64,
-    /// Of so many they are made at once.
-    owed_frames_max: u64,
 }
 
 impl LinkStreams {
