@@ -252,13 +252,14 @@ async fn port_status(shared: &Arc<Shared>, port: u32, up: bool) {
     let Some(running) = &mut state.running else {
         return;
     };
+    let loaded = running.loaded.clone();
     let mut groups = profile::port_changed(&mut running.soft, port, up).into_iter();
     let done = shared.handle.call_in_pieces(move |device, _| {
         let Some(group) = groups.next() else {
             return Some(());
         };
         if let Some(pipeline) = device.pipeline_mut() {
-            profile::follow(pipeline, [group]);
+            profile::follow(&loaded.binding, pipeline, [group]);
         }
         None
     });

@@ -135,7 +135,7 @@ async fn commit(
     });
     soft.ports_down = down.await.map_err(gone)?;
     let groups = profile::live_groups(&soft, |port| soft.ports_down.contains(&port));
-    profile::follow(next.pipeline_mut(), groups);
+    profile::follow(&loaded.binding, next.pipeline_mut(), groups);
     exchange(shared, state, loaded, next, soft, None).await
 }
 

@@ -52,7 +52,7 @@ pub struct Soft {
     /// By (P4Info action profile id, group id).
     pub groups: BTreeMap<(u32, u32), Group>,
     /// Entries that are one-shots, by P4Info action profile id.
-    pub one_shots: HashMap<u32, usize>,
+    one_shots: HashMap<u32, usize>,
     /// Multicast groups and clone sessions, by `entity::pre::id_of`.
     pub replication: BTreeMap<(bool, u32), PreType>,
     /// By P4Info value set id.
@@ -70,6 +70,9 @@ impl Soft {
         if extra.is_empty() {
             return 0;
         }
+        if let Some(own) = &extra.one_shot {
+            *self.one_shots.entry(own.watched.profile).or_default() += 1;
+        }
         self.last_cookie += 1;
         self.extras.insert(self.last_cookie, Arc::new(extra));
         self.last_cookie
@@ -77,7 +80,12 @@ impl Soft {
 
     pub fn drop_extra(&mut self, cookie: u64) -> Option<Arc<Extra>> {
         // Most entries have none.
-        (cookie != 0).then(|| self.extras.remove(&cookie))?
+        let extra = (cookie != 0).then(|| self.extras.remove(&cookie))??;
+        if let Some(own) = &extra.one_shot {
+            let count = self.one_shots.entry(own.watched.profile).or_default();
+            *count = count.saturating_sub(1);
+        }
+        Some(extra)
     }
 
     pub fn extra(&self, cookie: u64) -> Option<&Arc<Extra>> {

@@ -99,6 +99,18 @@ impl Binding {
     pub fn table_of(&self, table: TableId) -> Option<&Bound<Table>> {
         self.tables.items.get(*self.table_of.get(&table)?)
     }
+
+    /// The pipeline's action profile that has this P4Info id.
+    ///
+    /// # Errors
+    /// NOT_FOUND for an id that P4Info has not.
+    pub fn profile_mut<'p>(
+        &self,
+        pipeline: &'p mut Pipeline,
+        id: u32,
+    ) -> Checked<&'p mut v1model::Profile> {
+        Ok(pipeline.profile_mut(self.profiles.get(id)?.profile))
+    }
 }
 
 /// An object of P4Info with what it is in the pipeline. It shows as its kind and name.

@@ -4,10 +4,10 @@
 
 use std::collections::HashSet;
 
-use v1model::{ActionCall, GroupMember, Pipeline, ProfileId};
+use v1model::{ActionCall, GroupMember, Pipeline};
 
 use super::{matches, Planner, Verb};
-use crate::binding::{Bound, Profile, Table};
+use crate::binding::{Binding, Bound, Profile, Table};
 use crate::bytestring;
 use crate::error::{in_range, refusal, refuse, At, Checked, ErrorKind, Refusal};
 use crate::proto::p4rt::action_profile_action::WatchKind as ActionWatch;
@@ -30,7 +30,8 @@ pub fn check_id(what: &str, id: u32) -> Checked<u32> {
 /// A group's members with the port that each one watches.
 #[derive(Debug, Clone)]
 pub struct WatchedGroup {
-    pub profile: ProfileId,
+    /// P4Info's id of the action profile: the next program may have it in another place, or not at all.
+    pub profile: u32,
     pub group_id: u32,
     pub members: Vec<(GroupMember, Option<u32>)>,
 }
@@ -54,7 +55,7 @@ impl WatchedGroup {
 }
 
 /// A group with the members that it is to have now.
-pub type Live = (ProfileId, u32, Vec<GroupMember>);
+pub type Live = (u32, u32, Vec<GroupMember>);
 
 /// Takes the members that watch `port` out of their groups, or puts them back: the groups that are to be changed in the
 /// pipeline.
@@ -76,9 +77,10 @@ pub fn live_groups(soft: &Soft, is_wanted: impl Fn(u32) -> bool) -> Vec<Live> {
 }
 
 /// Puts them into the pipeline.
-pub fn follow(pipeline: &mut Pipeline, groups: impl IntoIterator<Item = Live>) {
+pub fn follow(binding: &Binding, pipeline: &mut Pipeline, groups: impl IntoIterator<Item = Live>) {
     for (profile, group, live) in groups {
-        if let Err(error) = pipeline.profile_mut(profile).modify_group(group, &live) {
+        let profile = binding.profile_mut(pipeline, profile);
+        if let Err(error) = profile.and_then(|own| own.modify_group(group, &live)) {
             tracing::warn!(%error, group, "a group could not follow its watched ports");
         }
     }
@@ -198,8 +200,8 @@ impl Planner<'_> {
             if let Some(port) = ports.find(|port| !target.has_port(*port)) {
                 refuse!("{place}: watched port {port} does not exist");
             }
-            let (pipeline, soft) = target.parts()?;
-            let profile = pipeline.profile_mut(watched.profile);
+            let (binding, (pipeline, soft)) = (target.binding, target.parts()?);
+            let profile = binding.profile_mut(pipeline, watched.profile)?;
             // Checked with all members: a member that is out now must exist as well.
             let all = watched.live(&HashSet::new());
             let (id, new) = (key.1, message.max_size);
@@ -237,7 +239,7 @@ impl Planner<'_> {
 
 #[allow(deprecated)]
 fn watched_group(
-    profile: &Profile,
+    profile: &Bound<Profile>,
     verb: Verb,
     entry: &ActionProfileGroup,
 ) -> Checked<WatchedGroup> {
@@ -245,7 +247,7 @@ fn watched_group(
         refuse!("the action profile has no selector, so no groups");
     }
     let mut group = WatchedGroup {
-        profile: profile.profile,
+        profile: profile.id,
         group_id: check_id("group id", entry.group_id)?,
         members: Vec::new(),
     };
@@ -272,7 +274,6 @@ fn watched_group(
 #[derive(Debug, Clone)]
 pub struct OneShot {
     pub message: ActionProfileActionSet,
-    profile_id: u32,
     pub watched: WatchedGroup,
     /// What its members do; empty once they are installed.
     calls: Vec<ActionCall>,
@@ -312,9 +313,8 @@ impl OneShot {
         check_count("actions of an action set", count, ACTIONS_MAX)?;
         let mut one_shot = OneShot {
             message: set.clone(),
-            profile_id: profile.id,
             watched: WatchedGroup {
-                profile: profile.profile,
+                profile: profile.id,
                 group_id: 0,
                 members: Vec::with_capacity(count),
             },
@@ -348,12 +348,12 @@ impl OneShot {
     ///
     /// # Errors
     /// The pipeline's refusal; INVALID_ARGUMENT when the profile is programmed by members and groups.
-    pub fn install(&mut self, pipeline: &mut Pipeline, soft: &mut Soft) -> Checked {
-        let profile = pipeline.profile_mut(self.watched.profile);
-        if soft.one_shots(self.profile_id) == 0 {
-            let groups = soft
-                .groups
-                .range((self.profile_id, 0)..=(self.profile_id, u32::MAX));
+    pub fn install(&mut self, target: &mut Target) -> Checked {
+        let (binding, (pipeline, soft)) = (target.binding, target.parts()?);
+        let id = self.watched.profile;
+        let profile = binding.profile_mut(pipeline, id)?;
+        if soft.one_shots(id) == 0 {
+            let groups = soft.groups.range((id, 0)..=(id, u32::MAX));
             refuse_mixing(profile.members(), "members", "a one-shot")?;
             refuse_mixing(groups.count(), "groups", "a one-shot")?;
         }
@@ -369,27 +369,25 @@ impl OneShot {
             profile.insert_group(self.watched.group_id, &live, 0)
         };
         let done = install();
-        match done {
-            Ok(()) => *soft.one_shots.entry(self.profile_id).or_default() += 1,
-            Err(_) => installed
+        if done.is_err() {
+            installed
                 .into_iter()
-                .try_for_each(|id| profile.delete_member(id))?,
+                .try_for_each(|id| profile.delete_member(id))?;
         }
         done
     }
 
     /// Takes the hidden group and its members away; no entry may point to the group any more.
-    pub fn remove(&self, pipeline: &mut Pipeline, soft: &mut Soft) {
-        let profile = pipeline.profile_mut(self.watched.profile);
-        let mut members = self.watched.members.iter();
-        let removed = profile.delete_group(self.watched.group_id);
-        let removed = removed
-            .and_then(|()| members.try_for_each(|(own, _)| profile.delete_member(own.member)));
+    pub fn remove(&self, binding: &Binding, pipeline: &mut Pipeline) {
+        let group = &self.watched;
+        let profile = binding.profile_mut(pipeline, group.profile);
+        let removed = profile.and_then(|profile| {
+            profile.delete_group(group.group_id)?;
+            let mut members = group.members.iter();
+            members.try_for_each(|(own, _)| profile.delete_member(own.member))
+        });
         if let Err(error) = removed {
             tracing::error!(%error, "a one-shot left something behind");
-        }
-        if let Some(count) = soft.one_shots.get_mut(&self.profile_id) {
-            *count = count.saturating_sub(1);
         }
     }
 }

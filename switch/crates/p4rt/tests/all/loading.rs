@@ -11,23 +11,6 @@ use p4rt::proto::p4rt::set_forwarding_pipeline_config_request::Action;
 use p4rt::proto::p4rt::{ForwardingPipelineConfig, TableEntry};
 use tonic::Code;
 
-/// A config whose JSON is that of the test's program after `change`.
-fn with_json(change: impl FnOnce(&mut serde_json::Value)) -> ForwardingPipelineConfig {
-    let mut json = serde_json::from_slice(JSON).unwrap();
-    change(&mut json);
-    ForwardingPipelineConfig {
-        p4_device_config: json.to_string().into_bytes().into(),
-        ..config()
-    }
-}
-
-/// A config with the test's P4Info after `change`.
-fn with_info(change: impl FnOnce(&mut p4rt::proto::p4info::P4Info)) -> ForwardingPipelineConfig {
-    let mut config = config();
-    change(config.p4info.as_mut().unwrap());
-    config
-}
-
 /// A forwarding switch on which configs are tried.
 struct Running {
     switch: Switch,
@@ -298,21 +281,13 @@ async fn entries_that_are_not_const_can_be_changed() {
     assert!(status.message().starts_with(text), "{}", status.message());
 }
 
-const ERRORS_JSON: &[u8] = include_bytes!("../p4/errors.json");
-const ERRORS_P4INFO: &str = include_str!("../p4/errors.p4info.txtpb");
-
 /// What p4c makes of `entries`, of keys of type `error` (to which P4Info gives no width), and of `log_msg("text")`.
 #[tokio::test]
 async fn errors_are_keys_and_entries_are_there_at_the_start() {
     let switch = Switch::start().await;
-    let info = p4rt::proto::p4info_from_text(ERRORS_P4INFO).unwrap();
-    let (ids, mut a) = (Ids(info.clone()), switch.session().await);
+    let (config, mut a) = (errors_config(), switch.session().await);
+    let ids = Ids(config.p4info.clone().unwrap());
     a.become_primary(1).await;
-    let config = ForwardingPipelineConfig {
-        p4info: Some(info),
-        p4_device_config: ERRORS_JSON.into(),
-        cookie: None,
-    };
     a.configure(Action::VerifyAndCommit, Some(config))
         .await
         .unwrap();

@@ -2,6 +2,7 @@
 //! P4Runtime without gRPC: the server's answers, at instants of virtual time.
 
 use crate::common::*;
+use crate::entities::profiles::{one_shot, points_to};
 use device::{Device, DeviceConfig, Nanos, Packet, PortConfig, Transmit};
 use p4rt::proto::p4rt::digest_entry::Config;
 use p4rt::proto::p4rt::entity::Entity as Kind;
@@ -10,9 +11,9 @@ use p4rt::proto::p4rt::stream_message_request::Update as Outgoing;
 use p4rt::proto::p4rt::stream_message_response::Update as Incoming;
 use p4rt::proto::p4rt::update::Type as Verb;
 use p4rt::proto::p4rt::{
-    CounterData, CounterEntry, DigestEntry, DigestList, DigestListAck, Entity, Index,
-    PacketMetadata, PacketOut, ReadRequest, RegisterEntry, SetForwardingPipelineConfigRequest,
-    StreamMessageRequest, TableEntry, Update, WriteRequest,
+    CounterData, CounterEntry, DigestEntry, DigestList, DigestListAck, Entity,
+    ForwardingPipelineConfig, Index, PacketMetadata, PacketOut, ReadRequest, RegisterEntry,
+    SetForwardingPipelineConfigRequest, StreamMessageRequest, TableEntry, Update, WriteRequest,
 };
 use p4rt::Local;
 use tonic::{Code, Status};
@@ -57,9 +58,18 @@ impl Bench {
     }
 
     fn configure(&mut self, action: ConfigAction) -> Result<(), Status> {
+        let config = (action != ConfigAction::Commit).then(config);
+        self.configure_with(action, config)
+    }
+
+    fn configure_with(
+        &mut self,
+        action: ConfigAction,
+        config: Option<ForwardingPipelineConfig>,
+    ) -> Result<(), Status> {
         let request = SetForwardingPipelineConfigRequest {
             action: action as i32,
-            config: (action != ConfigAction::Commit).then(config),
+            config,
             ..Default::default()
         };
         self.local.set_pipeline(&mut self.device, self.now, request)
@@ -285,6 +295,27 @@ fn a_saved_config_is_committed_and_state_is_reconciled() {
         bench.read(vec![counter(id, 1, 0)]).unwrap(),
         [counter(id, 1, 0)]
     );
+}
+
+/// The next program has the profile of a one-shot in another place, or not at all.
+#[test]
+fn a_one_shot_finds_its_profile_in_the_next_program() {
+    let (ids, mut bench) = (Ids::default(), Bench::new());
+    let entry = |ports: &[u8]| points_to(&ids, "selector_table", 4, one_shot(&ids, ports));
+    bench.insert(entry(&[2, 3]));
+    let swapped = with_json(|json| {
+        let profiles = json["pipelines"][0]["action_profiles"].as_array_mut();
+        profiles.unwrap().swap(0, 1);
+    });
+    let reconcile = ConfigAction::ReconcileAndCommit;
+    bench.configure_with(reconcile, Some(swapped)).unwrap();
+    let delete = vec![update(Verb::Delete, entry(&[]))];
+    bench.write(delete).unwrap();
+    bench.insert(entry(&[2, 3]));
+    let without = Some(errors_config());
+    bench.configure_with(reconcile, without).unwrap();
+    bench.device.set_port_up(2, false);
+    assert_eq!(bench.messages(), []);
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn group(ids: &Ids, group_id: u32, members: &[(u32, i32)]) -> ActionProfileGroup
     }
 }
 
-fn points_to(ids: &Ids, table: &str, kind: u8, to: ActionType) -> Kind {
+pub fn points_to(ids: &Ids, table: &str, kind: u8, to: ActionType) -> Kind {
     Kind::TableEntry(TableEntry {
         table_id: ids.tables(table),
         r#match: vec![exact(1, &[kind])],
@@ -338,7 +338,7 @@ async fn entries_of_one_profile_are_all_one_shots_or_none() {
     }
 }
 
-fn one_shot(ids: &Ids, ports: &[u8]) -> ActionType {
+pub fn one_shot(ids: &Ids, ports: &[u8]) -> ActionType {
     let actions = ports.iter().map(|port| ActionProfileAction {
         action: Some(ids.call("forward", &[&[*port]])),
         weight: 1,
