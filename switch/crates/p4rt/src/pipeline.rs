@@ -74,37 +74,21 @@ async fn realize(
     loaded: Option<(Arc<Loaded>, Pipeline)>,
 ) -> Result<(), Status> {
     match (action, loaded) {
-        (Action::VerifyAndSave, Some((loaded, pipeline))) => {
-            state.saved = Some(Context {
-                loaded,
-                soft: Soft::default(),
-                pipeline: Some(Mutex::new((pipeline, Replication::default()))),
-            });
+        (Action::VerifyAndSave, Some(new)) => {
+            state.saved = Some(Context::new(new));
             Ok(())
         }
-        (Action::VerifyAndCommit, Some((loaded, pipeline))) => {
-            commit(shared, state, loaded, Next::new(pipeline), Soft::default()).await
-        }
+        (Action::VerifyAndCommit, Some(new)) => commit(shared, state, Context::new(new)).await,
         (Action::ReconcileAndCommit, Some((loaded, pipeline))) => {
             reconcile(shared, state, loaded, pipeline).await
         }
-        (Action::Commit, _) => {
-            let Some(Context {
-                loaded,
-                soft,
-                pipeline: Some(pipeline),
-            }) = state.saved.take()
-            else {
-                bail!(
-                    not_found,
-                    "no config is saved: VERIFY_AND_SAVE must come before COMMIT"
-                );
-            };
-            let pipeline = pipeline.into_inner();
-            let (pipeline, replication) = pipeline.unwrap_or_else(PoisonError::into_inner);
-            let next = Next::new(pipeline).with_replication(replication);
-            commit(shared, state, loaded, next, soft).await
-        }
+        (Action::Commit, _) => match state.saved.take() {
+            Some(saved) => commit(shared, state, saved).await,
+            None => bail!(
+                not_found,
+                "no config is saved: VERIFY_AND_SAVE must come before COMMIT"
+            ),
+        },
         _ => Ok(()), // VERIFY: the config is good, nothing changes
     }
 }
@@ -114,19 +98,28 @@ async fn realize(
 /// # Errors
 /// As `VERIFY_AND_COMMIT`.
 pub async fn preload(shared: &Arc<Shared>, config: ForwardingPipelineConfig) -> Result<(), Status> {
-    let (loaded, pipeline) = load(config, shared.cpu_port, shared.program_bytes)?;
+    let new = load(config, shared.cpu_port, shared.program_bytes)?;
     let state = shared.state.clone().write_owned().await;
-    commit(shared, state, loaded, Next::new(pipeline), Soft::default()).await
+    commit(shared, state, Context::new(new)).await
 }
 
 /// Everything is made ready before, and what is replaced is dropped after, so that packets wait for neither.
 async fn commit(
     shared: &Arc<Shared>,
     state: OwnedRwLockWriteGuard<State>,
-    loaded: Arc<Loaded>,
-    mut next: Next,
-    mut soft: Soft,
+    config: Context,
 ) -> Result<(), Status> {
+    let Context {
+        loaded,
+        mut soft,
+        pipeline: Some(pipeline),
+    } = config
+    else {
+        bail!(internal, "the config to commit has no pipeline");
+    };
+    let pipeline = pipeline.into_inner();
+    let (pipeline, replication) = pipeline.unwrap_or_else(PoisonError::into_inner);
+    let mut next = Next::new(pipeline).with_replication(replication);
     let down = shared.handle.call(|device, _| {
         let down = device
             .ports()
@@ -148,7 +141,7 @@ async fn reconcile(
     pipeline: Pipeline,
 ) -> Result<(), Status> {
     let Some(running) = &state.running else {
-        return commit(shared, state, loaded, Next::new(pipeline), Soft::default()).await;
+        return commit(shared, state, Context::new((loaded, pipeline))).await;
     };
     let kept =
         |error| Status::invalid_argument(format!("the forwarding state cannot be kept: {error}"));
@@ -264,6 +257,17 @@ pub struct Context {
     pub soft: Soft,
     /// Some: saved, not committed, so the pipeline is still here. None: it runs on the device.
     pub pipeline: Option<Mutex<(Pipeline, Replication)>>,
+}
+
+impl Context {
+    /// A config into which nobody has written yet.
+    fn new((loaded, pipeline): (Arc<Loaded>, Pipeline)) -> Context {
+        Context {
+            loaded,
+            soft: Soft::default(),
+            pipeline: Some(Mutex::new((pipeline, Replication::default()))),
+        }
+    }
 }
 
 /// The configs of the device.
