@@ -319,18 +319,12 @@ impl Content {
         let action = self.action.take().unwrap_or(EntryAction::Group(0));
         let entry = self.entry(key, action, true, target)?;
         self.meter = self.meter.flatten().map(Some);
-        let pipeline = target.pipeline()?;
-        let mut done = pipeline.table_insert(self.table, &entry, now);
-        if done.is_ok() {
-            done = self.set_direct(pipeline, &entry.key);
-            if done.is_err() {
-                pipeline.table_delete(self.table, &entry.key)?;
-            }
-        }
+        let done = target.pipeline()?.table_insert(self.table, &entry, now);
         if done.is_err() {
             release(target, entry.cookie, true)?;
         }
-        done
+        done?;
+        self.set_direct(target.pipeline()?, &entry.key)
     }
 
     fn modify(mut self, key: Key, target: &mut Target) -> Checked {
@@ -360,6 +354,7 @@ impl Content {
         self.set_direct(target.pipeline()?, &entry.key)
     }
 
+    /// All that can be refused here was refused before anything was applied: the rates by `meter_config`.
     fn set_direct(&self, pipeline: &mut Pipeline, key: &Key) -> Checked {
         let table = pipeline.table_mut(self.table);
         if let Some(config) = &self.meter {
