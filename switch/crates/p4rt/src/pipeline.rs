@@ -119,7 +119,7 @@ async fn commit(
     };
     let pipeline = pipeline.into_inner();
     let (pipeline, replication) = pipeline.unwrap_or_else(PoisonError::into_inner);
-    let mut next = Next::new(pipeline).with_replication(replication);
+    let next = Next::new(pipeline).with_replication(replication);
     let down = shared.handle.call(|device, _| {
         let down = device
             .ports()
@@ -127,8 +127,6 @@ async fn commit(
         down.collect()
     });
     soft.ports_down = down.await.map_err(gone)?;
-    let groups = profile::live_groups(&soft, |port| soft.ports_down.contains(&port));
-    profile::follow(&loaded.binding, next.pipeline_mut(), groups);
     exchange(shared, state, loaded, next, soft, None).await
 }
 
@@ -185,6 +183,8 @@ async fn exchange(
     soft: Soft,
     takeover: Option<Takeover>,
 ) -> Result<(), Status> {
+    let groups = profile::live_groups(&soft, |port| soft.ports_down.contains(&port));
+    profile::follow(&loaded.binding, next.pipeline_mut(), groups);
     let digests = shared.digests_arc();
     let owner = shared.clone();
     let call = shared.handle.call(move |device, now| {

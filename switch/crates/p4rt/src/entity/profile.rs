@@ -45,6 +45,26 @@ impl WatchedGroup {
         live.map(|(member, _)| *member).collect()
     }
 
+    /// Puts it into the pipeline, where it is new or takes the place of the one with its id: all members are in use, also
+    /// those whose port is down.
+    fn put(
+        &self,
+        profile: &mut v1model::Profile,
+        is_new: bool,
+        max_size: u32,
+        ports_down: &HashSet<u32>,
+    ) -> Checked {
+        let (id, all) = (self.group_id, self.live(&HashSet::new()));
+        match is_new {
+            true => profile.insert_group(id, &all, max_size)?,
+            false => profile.modify_group(id, &all)?,
+        }
+        match self.watches(|port| ports_down.contains(&port)) {
+            true => profile.set_live(id, &self.live(ports_down)),
+            false => Ok(()),
+        }
+    }
+
     /// Has it a member that watches such a port?
     pub fn watches(&self, is_wanted: impl Fn(u32) -> bool) -> bool {
         self.members
@@ -80,7 +100,7 @@ pub fn live_groups(soft: &Soft, is_wanted: impl Fn(u32) -> bool) -> Vec<Live> {
 pub fn follow(binding: &Binding, pipeline: &mut Pipeline, groups: impl IntoIterator<Item = Live>) {
     for (profile, group, live) in groups {
         let profile = binding.profile_mut(pipeline, profile);
-        if let Err(error) = profile.and_then(|own| own.modify_group(group, &live)) {
+        if let Err(error) = profile.and_then(|own| own.set_live(group, &live)) {
             tracing::warn!(%error, group, "a group could not follow its watched ports");
         }
     }
@@ -202,14 +222,11 @@ impl Planner<'_> {
             }
             let (binding, (pipeline, soft)) = (target.binding, target.parts()?);
             let profile = binding.profile_mut(pipeline, watched.profile)?;
-            // Checked with all members: a member that is out now must exist as well.
-            let all = watched.live(&HashSet::new());
             let (id, new) = (key.1, message.max_size);
             match verb {
                 Verb::Insert => {
                     let one_shots = soft.one_shots(key.0);
                     refuse_mixing(one_shots, "one-shot entries", "a group").at(place)?;
-                    profile.insert_group(id, &all, new as u32)?;
                 }
                 Verb::Modify => {
                     let old = soft
@@ -219,7 +236,6 @@ impl Planner<'_> {
                     if old != new {
                         refuse!("{place}: max_size {new} differs from the {old} it was made with");
                     }
-                    profile.modify_group(id, &all)?;
                 }
                 _ => {
                     profile.delete_group(id)?;
@@ -227,10 +243,8 @@ impl Planner<'_> {
                     return Ok(());
                 }
             }
-            let live = watched.live(&soft.ports_down);
-            if live.len() != all.len() {
-                profile.modify_group(id, &live)?;
-            }
+            let is_new = verb == Verb::Insert;
+            watched.put(profile, is_new, new as u32, &soft.ports_down)?;
             soft.groups.insert(key, Group { message, watched });
             Ok(())
         })
@@ -365,8 +379,7 @@ impl OneShot {
                 installed.push(own.member);
             }
             self.watched.group_id = soft.hidden_id(|id| profile.get_group(id).is_some());
-            let live = self.watched.live(&soft.ports_down);
-            profile.insert_group(self.watched.group_id, &live, 0)
+            self.watched.put(profile, true, 0, &soft.ports_down)
         };
         let done = install();
         if done.is_err() {

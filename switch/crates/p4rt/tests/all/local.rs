@@ -2,13 +2,15 @@
 //! P4Runtime without gRPC: the server's answers, at instants of virtual time.
 
 use crate::common::*;
-use crate::entities::profiles::{one_shot, points_to};
+use crate::entities::profiles::{group, member, one_shot, points_to};
 use device::{Device, DeviceConfig, Nanos, Packet, PortConfig, Transmit};
+use p4rt::proto::p4rt::action_profile_group::member::WatchKind;
 use p4rt::proto::p4rt::digest_entry::Config;
 use p4rt::proto::p4rt::entity::Entity as Kind;
 use p4rt::proto::p4rt::set_forwarding_pipeline_config_request::Action as ConfigAction;
 use p4rt::proto::p4rt::stream_message_request::Update as Outgoing;
 use p4rt::proto::p4rt::stream_message_response::Update as Incoming;
+use p4rt::proto::p4rt::table_action::Type as ActionType;
 use p4rt::proto::p4rt::update::Type as Verb;
 use p4rt::proto::p4rt::{
     CounterData, CounterEntry, DigestEntry, DigestList, DigestListAck, Entity,
@@ -139,6 +141,23 @@ impl Bench {
         });
         self.insert(Kind::DigestEntry(DigestEntry { digest_id, config }));
         digest_id
+    }
+
+    /// The ports by which the frames of eight sources leave that the selector's entry for kind 4 spreads; all must.
+    fn spread(&mut self) -> Vec<u32> {
+        self.messages(); // groups follow what ports tell
+        self.sent.0.clear();
+        for source in 0..8 {
+            let mut frame = labelled(1, 1, 4);
+            frame[11] = source;
+            self.receive(self.now + MS, 1, &frame);
+        }
+        self.until(self.now + MS);
+        assert_eq!(self.sent.0.len(), 8);
+        let mut ports: Vec<u32> = self.sent.0.iter().map(|(port, _)| *port).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        ports
     }
 
     /// (timestamp, samples) of all messages, which must be digest lists.
@@ -316,6 +335,29 @@ fn a_one_shot_finds_its_profile_in_the_next_program() {
     bench.configure_with(reconcile, without).unwrap();
     bench.device.set_port_up(2, false);
     assert_eq!(bench.messages(), []);
+}
+
+#[test]
+fn a_group_has_its_members_also_while_their_ports_are_down() {
+    let (ids, mut bench) = (Ids::default(), Bench::new());
+    let mut pair = group(&ids, 1, &[(1, 1), (2, 1)]);
+    for (own, port) in pair.members.iter_mut().zip([2, 3]) {
+        bench.insert(member(&ids, "spread", own.member_id, port));
+        own.watch_kind = Some(WatchKind::WatchPort(vec![port].into()));
+    }
+    bench.insert(Kind::ActionProfileGroup(pair));
+    let to = ActionType::ActionProfileGroupId(1);
+    bench.insert(points_to(&ids, "selector_table", 4, to));
+    assert_eq!(bench.spread(), [2, 3]);
+    bench.device.set_port_up(3, false);
+    assert_eq!(bench.spread(), [2]);
+    let delete = update(Verb::Delete, member(&ids, "spread", 2, 3));
+    let status = bench.write(vec![delete]).unwrap_err();
+    assert_eq!(errors(&status)[0].0, Code::FailedPrecondition);
+    bench.configure(ConfigAction::ReconcileAndCommit).unwrap();
+    assert_eq!(bench.spread(), [2]);
+    bench.device.set_port_up(3, true);
+    assert_eq!(bench.spread(), [2, 3]);
 }
 
 #[test]

@@ -19,10 +19,17 @@ const GROUPS_MAX: usize = 1 << 16;
 
 #[derive(Clone)]
 struct Group {
-    members: Vec<GroupMember>,
-    /// Members by place, each with the sum of the weights up to its own.
+    /// As they were given.
+    members: Box<[GroupMember]>,
+    /// Where they are: the group is a user of each of them.
+    places: Box<[u32]>,
+    /// Those that packets go to by place, each with the sum of the weights up to its own.
     shares: Vec<(u64, u32)>,
     max_size: u32,
+}
+
+fn places(shares: &[(u64, u32)]) -> Box<[u32]> {
+    shares.iter().map(|(_, place)| *place).collect()
 }
 
 /// What has an id and a place, and is in use.
@@ -231,11 +238,11 @@ impl Profile {
         out: &mut Vec<(u32, Vec<GroupMember>, u32)>,
     ) -> Option<u32> {
         let (some, next) = self.groups.scan(cursor, max);
-        out.extend(some.map(|g| (g.id, g.is.members.clone(), g.is.max_size)));
+        out.extend(some.map(|g| (g.id, g.is.members.to_vec(), g.is.max_size)));
         next
     }
 
-    /// Adds a group; `max_size` limits the sum of its weights, 0 does not.
+    /// Adds a group whose members are all live; `max_size` limits the sum of its weights, 0 does not.
     pub fn insert_group(
         &mut self,
         id: u32,
@@ -248,12 +255,14 @@ impl Profile {
         }
         self.placed(self.groups.check_new(id, GROUPS_MAX))?;
         let shares = self.check_shares(id, members, max_size)?;
-        self.add_users(&shares, 1);
-        let members = members.to_vec();
+        let places = places(&shares);
+        self.add_users(&places, 1);
+        let members = members.into();
         self.groups.add(
             id,
             Group {
                 members,
+                places,
                 shares,
                 max_size,
             },
@@ -261,15 +270,31 @@ impl Profile {
         Ok(())
     }
 
-    /// Replaces the members of a group.
+    /// Replaces the members of a group; all are live.
     pub fn modify_group(&mut self, id: u32, members: &[GroupMember]) -> ControlResult {
         let max_size = self.groups.by_id_mut(id).map(|group| group.max_size);
         let shares = self.check_shares(id, members, self.placed(max_size)?)?;
-        self.add_users(&shares, 1);
+        let places = places(&shares);
+        self.add_users(&places, 1);
         let group = self.groups.by_id_mut(id)?;
-        group.members = members.to_vec();
-        let before = std::mem::replace(&mut group.shares, shares);
+        (group.members, group.shares) = (members.into(), shares);
+        let before = std::mem::replace(&mut group.places, places);
         self.add_users(&before, -1);
+        Ok(())
+    }
+
+    /// Has packets go to the `live` of a group's members alone, given in the order that they have there. The others are its
+    /// members all the same.
+    pub fn set_live(&mut self, id: u32, live: &[GroupMember]) -> ControlResult {
+        let place = self.placed(self.groups.place(id))?;
+        let group = self.groups.get(place);
+        let mut all = group.into_iter().flat_map(|group| group.is.members.iter());
+        if !live.iter().all(|own| all.any(|member| member == own)) {
+            let text = "those to be live must be its members, in their order";
+            return self.placed(Err(refusal!("group {id}: {text}")));
+        }
+        let shares = self.check_shares(id, live, 0)?;
+        self.groups.by_id_mut(id)?.shares = shares;
         Ok(())
     }
 
@@ -277,14 +302,14 @@ impl Profile {
     pub fn delete_group(&mut self, id: u32) -> ControlResult {
         let removed = self.groups.remove(id);
         let group = self.placed(removed)?;
-        self.add_users(&group.shares, -1);
+        self.add_users(&group.places, -1);
         Ok(())
     }
 
     /// Members, as they were given, and maximal size of a group.
     pub fn get_group(&self, id: u32) -> Option<(Vec<GroupMember>, u32)> {
         let group = self.groups.by_id(id)?;
-        Some((group.members.clone(), group.max_size))
+        Some((group.members.to_vec(), group.max_size))
     }
 
     /// The word of an entry that points to a member.
@@ -315,9 +340,9 @@ impl Profile {
         }
     }
 
-    fn add_users(&mut self, shares: &[(u64, u32)], change: i32) {
-        for &(_, place) in shares {
-            self.members.count_users(place, change);
+    fn add_users(&mut self, places: &[u32], change: i32) {
+        for place in places {
+            self.members.count_users(*place, change);
         }
     }
 

@@ -342,6 +342,19 @@ fn a_selector_spreads_flows_by_weight_and_keeps_each_on_its_member() {
         .profile_mut(s.balance)
         .delete_member(2)
         .unwrap_err();
+    // A member that is not live gets no packets, and is the group's all the same.
+    let balance = s.bench.pipeline.profile_mut(s.balance);
+    balance.set_live(7, &weighted(&[(4, 3)])).unwrap();
+    balance.delete_member(2).unwrap_err();
+    assert_eq!(balance.get_group(7), Some((weighted(&[(4, 3), (2, 1)]), 0)));
+    for (id, live, text) in [
+        (7, (3, 1), "group 7: those to be live must be its members"),
+        (8, (4, 3), "there is no group 8"),
+    ] {
+        let error = balance.set_live(id, &weighted(&[live])).unwrap_err();
+        assert!(error.message.contains(text), "{error}");
+    }
+    assert_eq!(s.shares()[40], 6400);
 
     // An empty group does nothing.
     s.bench

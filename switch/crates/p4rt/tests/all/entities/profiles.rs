@@ -11,7 +11,7 @@ use p4rt::proto::p4rt::{
 };
 use tonic::Code;
 
-fn member(ids: &Ids, profile: &str, member_id: u32, port: u8) -> Kind {
+pub fn member(ids: &Ids, profile: &str, member_id: u32, port: u8) -> Kind {
     let action_profile_id = ids.action_profiles(profile);
     Kind::ActionProfileMember(ActionProfileMember {
         action_profile_id,
@@ -20,7 +20,7 @@ fn member(ids: &Ids, profile: &str, member_id: u32, port: u8) -> Kind {
     })
 }
 
-fn group(ids: &Ids, group_id: u32, members: &[(u32, i32)]) -> ActionProfileGroup {
+pub fn group(ids: &Ids, group_id: u32, members: &[(u32, i32)]) -> ActionProfileGroup {
     let members = members.iter().map(|(member_id, weight)| Member {
         member_id: *member_id,
         weight: *weight,
