@@ -174,10 +174,22 @@ pub fn refuse_mixing(others: usize, have: &str, want: &str) -> Checked {
     }
 }
 
+/// While a profile has one-shots, all its members and groups are theirs, and no client knows them.
+///
+/// # Errors
+/// INVALID_ARGUMENT for an INSERT, NOT_FOUND for all else.
+fn refuse_hidden(one_shots: usize, verb: Verb, what: &str, id: u32) -> Checked {
+    match verb {
+        _ if one_shots == 0 => Ok(()),
+        Verb::Insert => refuse_mixing(one_shots, "one-shot entries", &format!("a {what}")),
+        _ => refuse!(NotFound, "there is no {what} {id}"),
+    }
+}
+
 impl Planner<'_> {
     /// # Errors
     /// NOT_FOUND for an unknown profile, INVALID_ARGUMENT for a bad id or action; when it is applied the pipeline's
-    /// refusal, and INVALID_ARGUMENT when the profile is programmed by one-shots.
+    /// refusal, and as [`refuse_hidden`].
     pub(super) fn member(&mut self, entry: &ActionProfileMember) -> Checked {
         let own = self.binding.profiles.get(entry.action_profile_id)?;
         let member = check_id("member id", entry.member_id).at(own)?;
@@ -192,13 +204,10 @@ impl Planner<'_> {
         let (id, place, profile, verb) = (own.id, own.to_string(), own.profile, self.verb);
         self.op(1, move |target: &mut Target| {
             let (pipeline, soft) = target.parts()?;
-            let one_shots = soft.one_shots(id);
+            refuse_hidden(soft.one_shots(id), verb, "member", member).at(place)?;
             let profile = pipeline.profile_mut(profile);
             match call {
-                Some(call) if verb == Verb::Insert => {
-                    refuse_mixing(one_shots, "one-shot entries", "a member").at(place)?;
-                    profile.insert_member(member, &call)
-                }
+                Some(call) if verb == Verb::Insert => profile.insert_member(member, &call),
                 Some(call) => profile.modify_member(member, &call),
                 None => profile.delete_member(member),
             }
@@ -207,10 +216,11 @@ impl Planner<'_> {
 
     /// # Errors
     /// NOT_FOUND for an unknown profile, INVALID_ARGUMENT for bad ids, weights and sizes; when it is applied the
-    /// pipeline's refusal, and INVALID_ARGUMENT for a changed `max_size` and when the profile is programmed by one-shots.
+    /// pipeline's refusal, INVALID_ARGUMENT for a changed `max_size`, and as [`refuse_hidden`].
     pub(super) fn group(&mut self, entry: &ActionProfileGroup) -> Checked {
         let own = self.binding.profiles.get(entry.action_profile_id)?;
-        let (verb, place) = (self.verb, format!("{own}: group {}", entry.group_id));
+        let (verb, of) = (self.verb, own.to_string());
+        let place = format!("{own}: group {}", entry.group_id);
         let watched = watched_group(own, verb, entry).at(&place)?;
         let key = (own.id, entry.group_id);
         let work = 1 + watched.members.len() / 4;
@@ -223,11 +233,9 @@ impl Planner<'_> {
             let (binding, (pipeline, soft)) = (target.binding, target.parts()?);
             let profile = binding.profile_mut(pipeline, watched.profile)?;
             let (id, new) = (key.1, message.max_size);
+            refuse_hidden(soft.one_shots(key.0), verb, "group", id).at(of)?;
             match verb {
-                Verb::Insert => {
-                    let one_shots = soft.one_shots(key.0);
-                    refuse_mixing(one_shots, "one-shot entries", "a group").at(place)?;
-                }
+                Verb::Insert => {}
                 Verb::Modify => {
                     let old = soft
                         .groups

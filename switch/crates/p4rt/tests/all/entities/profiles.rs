@@ -5,6 +5,7 @@ use crate::common::*;
 use p4rt::proto::p4rt::action_profile_group::Member;
 use p4rt::proto::p4rt::entity::Entity as Kind;
 use p4rt::proto::p4rt::table_action::Type as ActionType;
+use p4rt::proto::p4rt::update::Type as Verb;
 use p4rt::proto::p4rt::{
     action_profile_action::WatchKind, ActionProfileAction, ActionProfileActionSet,
     ActionProfileGroup, ActionProfileMember, TableAction, TableEntry,
@@ -336,6 +337,22 @@ async fn entries_of_one_profile_are_all_one_shots_or_none() {
             assert!(text.contains(part), "{text}");
         }
     }
+    // Nor change or delete them.
+    for id in 1..4 {
+        let own = Kind::ActionProfileGroup(group(&ids, id, &[]));
+        for kind in [member(&ids, "spread", id, 3), own] {
+            for verb in [Verb::Modify, Verb::Delete] {
+                let (code, text) = a.one(verb, kind.clone()).await.unwrap_err();
+                assert_eq!(code, Code::NotFound, "{text}");
+                assert!(
+                    text.contains("EntitiesIngress.spread: there is no "),
+                    "{text}"
+                );
+            }
+        }
+    }
+    a.delete(entry(4, one_shot(&ids, &[]))).await.unwrap();
+    a.insert(entry(4, one_shot(&ids, &[3]))).await.unwrap();
 }
 
 pub fn one_shot(ids: &Ids, ports: &[u8]) -> ActionType {
