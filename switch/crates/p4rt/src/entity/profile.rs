@@ -45,6 +45,16 @@ impl WatchedGroup {
         live.map(|(member, _)| *member).collect()
     }
 
+    /// # Errors
+    /// INVALID_ARGUMENT for a watched port that does not exist.
+    fn check_ports(&self, target: &Target) -> Checked {
+        let mut ports = self.members.iter().filter_map(|(_, port)| *port);
+        match ports.find(|port| !target.has_port(*port)) {
+            None => Ok(()),
+            Some(port) => refuse!("watched port {port} does not exist"),
+        }
+    }
+
     /// Puts it into the pipeline, where it is new or takes the place of the one with its id: all members are in use, also
     /// those whose port is down.
     fn put(
@@ -226,10 +236,7 @@ impl Planner<'_> {
         let work = 1 + watched.members.len() / 4;
         let message = entry.clone();
         self.op(work, move |target: &mut Target| {
-            let mut ports = watched.members.iter().filter_map(|(_, port)| *port);
-            if let Some(port) = ports.find(|port| !target.has_port(*port)) {
-                refuse!("{place}: watched port {port} does not exist");
-            }
+            watched.check_ports(target).at(&place)?;
             let (binding, (pipeline, soft)) = (target.binding, target.parts()?);
             let profile = binding.profile_mut(pipeline, watched.profile)?;
             let (id, new) = (key.1, message.max_size);
@@ -369,8 +376,10 @@ impl OneShot {
     /// Makes the hidden members and their group; on an error none of them stays.
     ///
     /// # Errors
-    /// The pipeline's refusal; INVALID_ARGUMENT when the profile is programmed by members and groups.
+    /// The pipeline's refusal; INVALID_ARGUMENT for a port that does not exist, and when the profile is programmed by
+    /// members and groups.
     pub fn install(&mut self, target: &mut Target) -> Checked {
+        self.watched.check_ports(target)?;
         let (binding, (pipeline, soft)) = (target.binding, target.parts()?);
         let id = self.watched.profile;
         let profile = binding.profile_mut(pipeline, id)?;

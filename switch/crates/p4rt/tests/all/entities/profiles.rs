@@ -372,6 +372,14 @@ async fn one_shots_are_read_back_and_leave_nothing_behind() {
     let switch = Switch::start().await;
     let (ids, mut a) = (Ids::default(), switch.primary().await);
     let entry = |ports: &[u8]| points_to(&ids, "selector_table", 4, one_shot(&ids, ports));
+    let (code, text) = a.insert(entry(&[2, 99])).await.unwrap_err();
+    assert_eq!(
+        (code, text.as_str()),
+        (
+            Code::InvalidArgument,
+            "table EntitiesIngress.selector_table: watched port 99 does not exist"
+        )
+    );
     a.insert(entry(&[2, 3])).await.unwrap();
     let all = Kind::TableEntry(TableEntry {
         table_id: ids.tables("selector_table"),
