@@ -118,15 +118,17 @@ async fn commit(
         bail!(internal, "the config to commit has no pipeline");
     };
     let pipeline = pipeline.into_inner();
-    let (pipeline, replication) = pipeline.unwrap_or_else(PoisonError::into_inner);
-    let next = Next::new(pipeline).with_replication(replication);
-    let down = shared.handle.call(|device, _| {
+    let (mut pipeline, replication) = pipeline.unwrap_or_else(PoisonError::into_inner);
+    let call = shared.handle.call(|device, now| {
         let down = device
             .ports()
             .filter(|p| device.port_is_up(*p) == Some(false));
-        down.collect()
+        (down.collect(), now)
     });
-    soft.ports_down = down.await.map_err(gone)?;
+    let now;
+    (soft.ports_down, now) = call.await.map_err(gone)?;
+    pipeline.begin_ageing(now);
+    let next = Next::new(pipeline).with_replication(replication);
     exchange(shared, state, loaded, next, soft, None).await
 }
 
@@ -144,14 +146,15 @@ async fn reconcile(
     let kept =
         |error| Status::invalid_argument(format!("the forwarding state cannot be kept: {error}"));
     let takeover = pipeline.takeover(&running.loaded.schema);
-    let call = shared.handle.call(move |device, _| {
+    let call = shared.handle.call(move |device, now| {
         let mut takeover = takeover;
         if let Some(old) = device.pipeline() {
             pipeline.begin(&mut takeover, old);
         }
-        (takeover, pipeline)
+        (takeover, pipeline, now)
     });
-    let (mut takeover, mut pipeline) = call.await.map_err(gone)?;
+    let (mut takeover, mut pipeline, now) = call.await.map_err(gone)?;
+    pipeline.begin_ageing(now);
     loop {
         let call = shared.handle.call(move |device, _| {
             let piece = device

@@ -178,6 +178,12 @@ impl Pipeline {
         Ok(())
     }
 
+    /// Has the idle time-outs of all entries begin at `now`, when the program begins to run.
+    pub fn begin_ageing(&mut self, now: Nanos) {
+        let tables = self.state.tables.iter_mut();
+        tables.for_each(|table| table.begin_ageing(now));
+    }
+
     /// Entries whose idle time-out has passed, each told again after a further time-out without a hit (P4Runtime 1.5
     /// §16.4). A call looks at a bounded number of entries; those that it did not come to are told by the next.
     pub fn expired(&mut self, now: Nanos, out: &mut Vec<(TableId, Entry)>) {

@@ -11,6 +11,7 @@ use p4rt::proto::p4rt::set_forwarding_pipeline_config_request::Action as ConfigA
 use p4rt::proto::p4rt::stream_message_request::Update as Outgoing;
 use p4rt::proto::p4rt::stream_message_response::Update as Incoming;
 use p4rt::proto::p4rt::table_action::Type as ActionType;
+use p4rt::proto::p4rt::table_entry::IdleTimeout;
 use p4rt::proto::p4rt::update::Type as Verb;
 use p4rt::proto::p4rt::{
     CounterData, CounterEntry, DigestEntry, DigestList, DigestListAck, Entity,
@@ -499,6 +500,27 @@ fn an_idle_entry_is_told_at_its_time() {
         }
     }
     panic!("no idle timeout");
+}
+
+#[test]
+fn entries_of_a_saved_config_age_from_its_commit_on() {
+    let (ids, mut bench) = (Ids::default(), Bench::new());
+    bench.until(10_000 * MS);
+    bench.configure(ConfigAction::VerifyAndSave).unwrap();
+    let mut entry = TableEntry {
+        idle_timeout_ns: 2_000 * MS as i64,
+        ..ids.exact(&[5], 2)
+    };
+    bench.insert(Kind::TableEntry(entry.clone()));
+    bench.configure(ConfigAction::Commit).unwrap();
+    bench.until(11_000 * MS);
+    assert_eq!(bench.messages(), []);
+    let elapsed_ns = 1_000 * MS as i64;
+    entry.time_since_last_hit = Some(IdleTimeout { elapsed_ns });
+    let read = bench.read(vec![Kind::TableEntry(entry.clone())]).unwrap();
+    assert_eq!(read, [Kind::TableEntry(entry)]);
+    bench.until(12_200 * MS);
+    assert_eq!(bench.messages().len(), 1);
 }
 
 #[test]
