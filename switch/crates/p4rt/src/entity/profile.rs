@@ -61,12 +61,11 @@ impl WatchedGroup {
         &self,
         profile: &mut v1model::Profile,
         is_new: bool,
-        max_size: u32,
         ports_down: &HashSet<u32>,
     ) -> Checked {
         let (id, all) = (self.group_id, self.live(&HashSet::new()));
         match is_new {
-            true => profile.insert_group(id, &all, max_size)?,
+            true => profile.insert_group(id, &all)?,
             false => profile.modify_group(id, &all)?,
         }
         match self.watches(|port| ports_down.contains(&port)) {
@@ -259,7 +258,7 @@ impl Planner<'_> {
                 }
             }
             let is_new = verb == Verb::Insert;
-            watched.put(profile, is_new, new as u32, &soft.ports_down)?;
+            watched.put(profile, is_new, &soft.ports_down)?;
             soft.groups.insert(key, Group { message, watched });
             Ok(())
         })
@@ -396,7 +395,7 @@ impl OneShot {
                 installed.push(own.member);
             }
             self.watched.group_id = soft.hidden_id(|id| profile.get_group(id).is_some());
-            self.watched.put(profile, true, 0, &soft.ports_down)
+            self.watched.put(profile, true, &soft.ports_down)
         };
         let done = install();
         if done.is_err() {

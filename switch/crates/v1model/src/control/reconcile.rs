@@ -66,9 +66,7 @@ impl Takeover {
                 let piece = Piece::new(move |new| {
                     let profile = new.profile_mut(id);
                     let mut groups = groups.iter();
-                    groups.try_for_each(|(group, members, max)| {
-                        profile.insert_group(*group, members, *max)
-                    })
+                    groups.try_for_each(|(group, members)| profile.insert_group(*group, members))
                 });
                 (piece, next.map(|at| Job::Groups(id, from, at)))
             }

@@ -25,7 +25,6 @@ struct Group {
     places: Box<[u32]>,
     /// Those that packets go to by place, each with the sum of the weights up to its own.
     shares: Vec<(u64, u32)>,
-    max_size: u32,
 }
 
 fn places(shares: &[(u64, u32)]) -> Box<[u32]> {
@@ -230,31 +229,26 @@ impl Profile {
         next
     }
 
-    /// The same of groups, with their members and maximal sizes.
+    /// The same of groups, with their members.
     pub fn scan_groups(
         &self,
         cursor: u32,
         max: usize,
-        out: &mut Vec<(u32, Vec<GroupMember>, u32)>,
+        out: &mut Vec<(u32, Vec<GroupMember>)>,
     ) -> Option<u32> {
         let (some, next) = self.groups.scan(cursor, max);
-        out.extend(some.map(|g| (g.id, g.is.members.to_vec(), g.is.max_size)));
+        out.extend(some.map(|g| (g.id, g.is.members.to_vec())));
         next
     }
 
-    /// Adds a group whose members are all live; `max_size` limits the sum of its weights, 0 does not.
-    pub fn insert_group(
-        &mut self,
-        id: u32,
-        members: &[GroupMember],
-        max_size: u32,
-    ) -> ControlResult {
+    /// Adds a group whose members are all live.
+    pub fn insert_group(&mut self, id: u32, members: &[GroupMember]) -> ControlResult {
         if !self.schema().selector {
             let text = "it has no selector, so it has no groups";
             return self.placed(Err(refusal!("group {id}: {text}")));
         }
         self.placed(self.groups.check_new(id, GROUPS_MAX))?;
-        let shares = self.check_shares(id, members, max_size)?;
+        let shares = self.check_shares(id, members)?;
         let places = places(&shares);
         self.add_users(&places, 1);
         let members = members.into();
@@ -264,7 +258,6 @@ impl Profile {
                 members,
                 places,
                 shares,
-                max_size,
             },
         );
         Ok(())
@@ -272,8 +265,8 @@ impl Profile {
 
     /// Replaces the members of a group; all are live.
     pub fn modify_group(&mut self, id: u32, members: &[GroupMember]) -> ControlResult {
-        let max_size = self.groups.by_id_mut(id).map(|group| group.max_size);
-        let shares = self.check_shares(id, members, self.placed(max_size)?)?;
+        self.placed(self.groups.place(id))?;
+        let shares = self.check_shares(id, members)?;
         let places = places(&shares);
         self.add_users(&places, 1);
         let group = self.groups.by_id_mut(id)?;
@@ -293,7 +286,7 @@ impl Profile {
             let text = "those to be live must be its members, in their order";
             return self.placed(Err(refusal!("group {id}: {text}")));
         }
-        let shares = self.check_shares(id, live, 0)?;
+        let shares = self.check_shares(id, live)?;
         self.groups.by_id_mut(id)?.shares = shares;
         Ok(())
     }
@@ -306,10 +299,9 @@ impl Profile {
         Ok(())
     }
 
-    /// Members, as they were given, and maximal size of a group.
-    pub fn get_group(&self, id: u32) -> Option<(Vec<GroupMember>, u32)> {
-        let group = self.groups.by_id(id)?;
-        Some((group.members.to_vec(), group.max_size))
+    /// The members of a group, as they were given.
+    pub fn get_group(&self, id: u32) -> Option<Vec<GroupMember>> {
+        Some(self.groups.by_id(id)?.members.to_vec())
     }
 
     /// The word of an entry that points to a member.
@@ -346,12 +338,7 @@ impl Profile {
         }
     }
 
-    fn check_shares(
-        &self,
-        id: u32,
-        members: &[GroupMember],
-        max_size: u32,
-    ) -> ControlResult<Vec<(u64, u32)>> {
+    fn check_shares(&self, id: u32, members: &[GroupMember]) -> ControlResult<Vec<(u64, u32)>> {
         let shares = || {
             let mut weights = Vec::with_capacity(members.len());
             for &GroupMember { member, weight } in members {
@@ -371,14 +358,7 @@ impl Profile {
                 sum += u64::from(weight);
                 (sum, place)
             };
-            let shares = weights.into_iter().map(share).collect();
-            if max_size > 0 && sum > u64::from(max_size) {
-                refuse!(
-                    ResourceExhausted,
-                    "the weights sum up to {sum}; its maximal size is {max_size}"
-                );
-            }
-            Ok(shares)
+            Ok(weights.into_iter().map(share).collect())
         };
         let shares: ControlResult<_> = shares();
         self.placed(shares.at(format_args!("group {id}")))

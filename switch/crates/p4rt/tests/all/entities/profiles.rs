@@ -2,8 +2,10 @@
 //! Action profiles: members, groups, one-shots, watched ports.
 
 use crate::common::*;
+use p4rt::proto::p4info::action_profile::{SelectorSizeSemantics, SumOfMembers};
 use p4rt::proto::p4rt::action_profile_group::Member;
 use p4rt::proto::p4rt::entity::Entity as Kind;
+use p4rt::proto::p4rt::set_forwarding_pipeline_config_request::Action as ConfigAction;
 use p4rt::proto::p4rt::table_action::Type as ActionType;
 use p4rt::proto::p4rt::update::Type as Verb;
 use p4rt::proto::p4rt::{
@@ -274,6 +276,39 @@ async fn bad_members_and_groups_say_what_is_wrong() {
         (Code::InvalidArgument, true),
         "{text}"
     );
+}
+
+/// The test's own selector counts weights.
+#[tokio::test]
+async fn a_selector_may_count_the_members_of_a_group() {
+    let switch = Switch::start().await;
+    let (ids, mut a) = (Ids::default(), switch.primary().await);
+    let counting = with_info(|info| {
+        let mut profiles = info.action_profiles.iter_mut();
+        let spread = profiles.find(|p| p.with_selector).unwrap();
+        let members = SumOfMembers {
+            max_member_weight: 5,
+        };
+        spread.selector_size_semantics = Some(SelectorSizeSemantics::SumOfMembers(members));
+    });
+    a.configure(ConfigAction::VerifyAndCommit, Some(counting))
+        .await
+        .unwrap();
+    for id in 1..=3 {
+        a.insert(member(&ids, "spread", id, 2)).await.unwrap();
+    }
+    let of_two = |members: &[(u32, i32)]| {
+        Kind::ActionProfileGroup(ActionProfileGroup {
+            max_size: 2,
+            ..group(&ids, 1, members)
+        })
+    };
+    a.insert(of_two(&[(1, 5), (2, 5)])).await.unwrap();
+    let three = of_two(&[(1, 1), (2, 1), (3, 1)]);
+    let (code, text) = a.modify(three).await.unwrap_err();
+    let part = "a group of size 3 is above the limit of 2";
+    assert_eq!(code, Code::ResourceExhausted);
+    assert!(text.contains(part), "{text}");
 }
 
 #[tokio::test]
