@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use device::{Device, Replication};
-use v1model::{Nanos, Pipeline};
+use v1model::{Key, Nanos, Pipeline};
 
 use crate::binding::Binding;
 use crate::digests::Digests;
@@ -55,8 +55,8 @@ pub struct Soft {
     one_shots: HashMap<u32, usize>,
     /// Multicast groups and clone sessions, by `entity::pre::id_of`.
     pub replication: BTreeMap<(bool, u32), PreType>,
-    /// By P4Info value set id.
-    pub value_sets: BTreeMap<u32, Vec<ValueSetMember>>,
+    /// Members, by P4Info value set id.
+    pub value_sets: BTreeMap<u32, Vec<Key>>,
     /// Digests that are switched on, by P4Info digest id.
     pub digests: BTreeMap<u32, Config>,
     /// Ports that are down, for groups whose members watch a port.

@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 
+use bytes::Bytes;
 use v1model::{ActionCall, GroupMember, Pipeline};
 
 use super::{matches, Planner, Verb};
@@ -115,13 +116,16 @@ pub fn follow(binding: &Binding, pipeline: &mut Pipeline, groups: impl IntoItera
     }
 }
 
-/// The port that a member watches, as a byte string.
+/// The port that a member watches, as a byte string, which becomes the shortest one.
 macro_rules! watch {
     ($kind:ident, $given:expr) => {
-        match &$given {
-            None | Some($kind::Watch(0)) => Vec::new(),
-            Some($kind::Watch(port)) => port.to_be_bytes().to_vec(),
-            Some($kind::WatchPort(port)) => port.to_vec(),
+        match &mut $given {
+            None | Some($kind::Watch(0)) => Bytes::new(),
+            Some($kind::Watch(port)) => Bytes::copy_from_slice(&port.to_be_bytes()),
+            Some($kind::WatchPort(port)) => {
+                *port = bytestring::encode_be(port);
+                port.clone()
+            }
         }
     };
 }
@@ -230,23 +234,20 @@ impl Planner<'_> {
         let own = self.binding.profiles.get(entry.action_profile_id)?;
         let (verb, of) = (self.verb, own.to_string());
         let place = format!("{own}: group {}", entry.group_id);
-        let watched = watched_group(own, verb, entry).at(&place)?;
+        let group = plan_group(own, verb, entry).at(&place)?;
         let key = (own.id, entry.group_id);
-        let work = 1 + watched.members.len() / 4;
-        let message = entry.clone();
+        let work = 1 + group.watched.members.len() / 4;
         self.op(work, move |target: &mut Target| {
-            watched.check_ports(target).at(&place)?;
+            group.watched.check_ports(target).at(&place)?;
             let (binding, (pipeline, soft)) = (target.binding, target.parts()?);
-            let profile = binding.profile_mut(pipeline, watched.profile)?;
-            let (id, new) = (key.1, message.max_size);
+            let profile = binding.profile_mut(pipeline, key.0)?;
+            let (id, new) = (key.1, group.message.max_size);
             refuse_hidden(soft.one_shots(key.0), verb, "group", id).at(of)?;
             match verb {
                 Verb::Insert => {}
                 Verb::Modify => {
-                    let old = soft
-                        .groups
-                        .get(&key)
-                        .map_or(new, |group| group.message.max_size);
+                    let old = soft.groups.get(&key);
+                    let old = old.map_or(new, |group| group.message.max_size);
                     if old != new {
                         refuse!("{place}: max_size {new} differs from the {old} it was made with");
                     }
@@ -258,26 +259,26 @@ impl Planner<'_> {
                 }
             }
             let is_new = verb == Verb::Insert;
-            watched.put(profile, is_new, &soft.ports_down)?;
-            soft.groups.insert(key, Group { message, watched });
+            group.watched.put(profile, is_new, &soft.ports_down)?;
+            soft.groups.insert(key, group);
             Ok(())
         })
     }
 }
 
+/// A group as it is kept; of a DELETE its id.
 #[allow(deprecated)]
-fn watched_group(
-    profile: &Bound<Profile>,
-    verb: Verb,
-    entry: &ActionProfileGroup,
-) -> Checked<WatchedGroup> {
+fn plan_group(profile: &Bound<Profile>, verb: Verb, entry: &ActionProfileGroup) -> Checked<Group> {
     if !profile.selector {
         refuse!("the action profile has no selector, so no groups");
     }
-    let mut group = WatchedGroup {
-        profile: profile.id,
-        group_id: check_id("group id", entry.group_id)?,
-        members: Vec::new(),
+    let mut group = Group {
+        message: ActionProfileGroup::default(),
+        watched: WatchedGroup {
+            profile: profile.id,
+            group_id: check_id("group id", entry.group_id)?,
+            members: Vec::new(),
+        },
     };
     if verb == Verb::Delete {
         return Ok(group);
@@ -287,14 +288,15 @@ fn watched_group(
         limit => in_range("max_size", entry.max_size, 1..=limit)?,
     };
     check_count("members", entry.members.len(), MEMBERS_OF_GROUP_MAX)?;
-    for member in &entry.members {
+    group.message = entry.clone();
+    for member in &mut group.message.members {
         let id = check_id("member id", member.member_id)?;
         let port = watch!(MemberWatch, member.watch_kind);
-        group
-            .members
-            .push(watched(profile, id, member.weight, &port)?);
+        let own = watched(profile, id, member.weight, &port)?;
+        group.watched.members.push(own);
     }
-    check_size(profile, &group, max, ErrorKind::ResourceExhausted)?;
+    let kind = ErrorKind::ResourceExhausted;
+    check_size(profile, &group.watched, max, kind)?;
     Ok(group)
 }
 
@@ -348,15 +350,16 @@ impl OneShot {
             },
             calls: Vec::with_capacity(count),
         };
-        for (index, item) in set.action_profile_actions.iter().enumerate() {
+        let actions = one_shot.message.action_profile_actions.iter_mut();
+        for (index, item) in actions.enumerate() {
             let mut add = || {
                 let Some(action) = &item.action else {
                     refuse!("the action is unset");
                 };
+                let call = matches::decode_call(table, action, false)?;
+                item.action = matches::encode_call(table, &call);
+                one_shot.calls.push(call);
                 let port = watch!(ActionWatch, item.watch_kind);
-                one_shot
-                    .calls
-                    .push(matches::decode_call(table, action, false)?);
                 let member = watched(profile, 0, item.weight, &port)?;
                 one_shot.watched.members.push(member);
                 Ok::<(), Refusal>(())

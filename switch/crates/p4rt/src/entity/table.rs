@@ -5,15 +5,12 @@ use v1model::{Entry, EntryAction, Key, MeterConfig, Nanos, Pipeline, TableId};
 
 use super::array::{check_colours, counter_data, meter_config, number};
 use super::profile::{check_id, refuse_mixing, OneShot};
-use super::{matches, Planner, Verb};
+use super::{check_metadata, matches, Planner, Verb};
 use crate::binding::{Binding, Bound, Table};
-use crate::error::{in_range, refuse, At, Checked};
+use crate::error::{refuse, At, Checked};
 use crate::proto::p4rt::table_action::Type;
 use crate::proto::p4rt::{self, *};
 use crate::soft::{Extra, Target};
-
-/// Max bytes of an entry's metadata, which is its client's own.
-const METADATA_MAX: u32 = 4096;
 
 pub const NO_ENTRY: &str = "no entry has this match and priority";
 const NO_DEFAULT_METER: &str =
@@ -108,7 +105,7 @@ impl Planner<'_> {
 
     #[allow(deprecated)]
     fn content(&self, table: &Table, entry: &TableEntry) -> Checked<Content> {
-        in_range("bytes of metadata", entry.metadata.len(), 0..=METADATA_MAX)?;
+        check_metadata(&entry.metadata)?;
         check_colours(&entry.meter_counter_data)?;
         if entry.counter_data.is_some() && !table.direct_counter {
             refuse!("it has no direct counter: counter_data must be unset");

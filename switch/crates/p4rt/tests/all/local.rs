@@ -344,9 +344,14 @@ fn a_group_has_its_members_also_while_their_ports_are_down() {
     let mut pair = group(&ids, 1, &[(1, 1), (2, 1)]);
     for (own, port) in pair.members.iter_mut().zip([2, 3]) {
         bench.insert(member(&ids, "spread", own.member_id, port));
+        own.watch_kind = Some(WatchKind::WatchPort(vec![0, port].into()));
+    }
+    bench.insert(Kind::ActionProfileGroup(pair.clone()));
+    for (own, port) in pair.members.iter_mut().zip([2, 3]) {
         own.watch_kind = Some(WatchKind::WatchPort(vec![port].into()));
     }
-    bench.insert(Kind::ActionProfileGroup(pair));
+    let pair = Kind::ActionProfileGroup(pair);
+    assert_eq!(bench.read(vec![pair.clone()]).unwrap(), [pair]);
     let to = ActionType::ActionProfileGroupId(1);
     bench.insert(points_to(&ids, "selector_table", 4, to));
     assert_eq!(bench.spread(), [2, 3]);

@@ -436,7 +436,19 @@ async fn one_shots_are_read_back_and_leave_nothing_behind() {
         (Code::InvalidArgument, true),
         "{text}"
     );
-    a.modify(entry(&[4])).await.unwrap();
+    // Numbers are read in their shortest form.
+    let long = ActionProfileAction {
+        action: Some(ids.call("forward", &[&[0, 4]])),
+        weight: 1,
+        watch_kind: Some(WatchKind::WatchPort(vec![0, 4].into())),
+    };
+    let long = ActionType::ActionProfileActionSet(ActionProfileActionSet {
+        action_profile_actions: vec![long],
+        ..Default::default()
+    });
+    a.modify(points_to(&ids, "selector_table", 4, long))
+        .await
+        .unwrap();
     assert_eq!(a.read(vec![all.clone()]).await.unwrap(), [entry(&[4])]);
     switch.receive(1, labelled(1, 1, 4)).await;
     assert_eq!(switch.sent().await.0, 4);
