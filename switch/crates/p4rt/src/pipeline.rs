@@ -143,7 +143,7 @@ async fn reconcile(
     let Some(running) = &state.running else {
         return commit(shared, state, Context::new((loaded, pipeline))).await;
     };
-    let kept =
+    let lost =
         |error| Status::invalid_argument(format!("the forwarding state cannot be kept: {error}"));
     let takeover = pipeline.takeover(&running.loaded.schema);
     let call = shared.handle.call(move |device, now| {
@@ -154,6 +154,7 @@ async fn reconcile(
         (takeover, pipeline, now)
     });
     let (mut takeover, mut pipeline, now) = call.await.map_err(gone)?;
+    let kept = takeover.kept();
     pipeline.begin_ageing(now);
     loop {
         let call = shared.handle.call(move |device, _| {
@@ -166,13 +167,13 @@ async fn reconcile(
         (piece, takeover) = call.await.map_err(gone)?;
         let Some(piece) = piece else { break };
         let taken = contained("taking over the forwarding state", || pipeline.take(piece));
-        taken?.map_err(kept)?;
+        taken?.map_err(lost)?;
     }
     let Some(running) = state.running.as_mut() else {
         bail!(internal, "the running config is gone");
     };
-    let mut soft = std::mem::take(&mut running.soft);
-    soft.keep_known(&loaded.binding);
+    let (soft, old) = (std::mem::take(&mut running.soft), &running.loaded);
+    let soft = soft.taken_over(&old.binding, &loaded.binding, &kept, &mut pipeline);
     let next = Next::new(pipeline);
     exchange(shared, state, loaded, next, soft, Some(takeover)).await
 }

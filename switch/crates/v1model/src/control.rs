@@ -13,7 +13,7 @@ use crate::schema::{CounterId, MeterId, RegisterId, ValueSetId, *};
 use crate::table::{check_call, ActionWord, AsKey, Profile, Table, ValueSet};
 use crate::{refusal, refuse};
 
-pub use reconcile::{Piece, Takeover};
+pub use reconcile::{Kept, Piece, Takeover};
 
 /// One weighted member of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -156,6 +156,14 @@ impl<T> ById<T> {
         }
     }
 
+    /// The ids that another P4Info has, each with that of the object which has the same name here, where it is `wanted`.
+    pub fn renamed(&self, old: &ById<T>, wanted: impl Fn(&T) -> bool) -> HashMap<u32, u32> {
+        let own = self.items.iter().filter(|own| wanted(&own.of));
+        let own: HashMap<&str, u32> = own.map(|own| (&*own.name, own.id)).collect();
+        let pair = |old: &Bound<T>| Some((old.id, *own.get(&*old.name)?));
+        old.items.iter().filter_map(pair).collect()
+    }
+
     /// # Errors
     /// NOT_FOUND with the id and what there is.
     pub fn get(&self, id: u32) -> Checked<&Bound<T>> {

@@ -121,6 +121,7 @@ impl Planner<'_> {
             action: None,
             idle_timeout: number("idle_timeout_ns", entry.idle_timeout_ns)?,
             extra: Extra {
+                table_id: entry.table_id,
                 metadata: entry.metadata.clone(),
                 controller_metadata: entry.controller_metadata,
                 one_shot: None,
