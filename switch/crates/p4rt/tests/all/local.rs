@@ -19,6 +19,7 @@ use p4rt::proto::p4rt::{
     SetForwardingPipelineConfigRequest, StreamMessageRequest, TableEntry, Update, WriteRequest,
 };
 use p4rt::Local;
+use prost::Message;
 use tonic::{Code, Status};
 
 const MS: Nanos = 1_000_000;
@@ -526,6 +527,28 @@ fn entries_of_a_saved_config_age_from_its_commit_on() {
     assert_eq!(read, [Kind::TableEntry(entry)]);
     bench.until(12_200 * MS);
     assert_eq!(bench.messages().len(), 1);
+}
+
+#[test]
+fn idle_entries_are_told_in_messages_that_clients_take() {
+    let (ids, mut bench) = (Ids::default(), Bench::new());
+    let entry = |n: u32| TableEntry {
+        idle_timeout_ns: MS as i64,
+        metadata: vec![1; 4_096].into(),
+        ..ids.exact(&n.to_be_bytes(), 2)
+    };
+    let entries = (1..=1_024).map(|n| update(Verb::Insert, Kind::TableEntry(entry(n))));
+    bench.write(entries.collect()).unwrap();
+    bench.until(150 * MS);
+    let mut told = 0;
+    for message in bench.messages() {
+        let Incoming::IdleTimeoutNotification(note) = message else {
+            panic!("{message:?}");
+        };
+        assert!(note.encoded_len() < 2 << 20);
+        told += note.table_entry.len();
+    }
+    assert_eq!(told, 1_024);
 }
 
 #[test]
