@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use device::Event;
+use prost::Message;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::Notify;
 use v1model::{Bits, DigestId, Entry, EntryStats, TableId};
@@ -26,6 +27,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Idle time-outs that wait for the state; more are not told now, but again when they are due again (§16.4).
 const EXPIRED_MAX: usize = 8_192;
+
+/// Bytes of entries in one notification: clients take messages of 4 MiB.
+const NOTIFICATION_BYTES: usize = 1 << 20;
 
 /// Serves events until the device is gone. What needs the state waits in a task of its own: a long Write holds it, and
 /// packet-ins wait for nobody.
@@ -233,17 +237,23 @@ async fn idle_timeouts(shared: &Shared, expired: &[(TableId, Entry)]) {
             _ => None,
         }
     };
-    let table_entry: Vec<TableEntry> = expired.iter().filter_map(encode).collect();
-    if table_entry.is_empty() {
-        return;
+    let mut entries: Vec<TableEntry> = expired.iter().filter_map(encode).collect();
+    while !entries.is_empty() {
+        let mut bytes = 0;
+        let fits = |entry: &&TableEntry| {
+            bytes += entry.encoded_len();
+            bytes <= NOTIFICATION_BYTES
+        };
+        let count = entries.iter().take_while(fits).count();
+        let rest = entries.split_off(count.max(1));
+        let message = IdleTimeoutNotification {
+            table_entry: entries,
+            timestamp: shared.clock.timestamp_ns(),
+        };
+        let message = Update::IdleTimeoutNotification(message);
+        shared.clients().send_to_primaries(&message);
+        entries = rest;
     }
-    let message = IdleTimeoutNotification {
-        table_entry,
-        timestamp: shared.clock.timestamp_ns(),
-    };
-    shared
-        .clients()
-        .send_to_primaries(&Update::IdleTimeoutNotification(message));
 }
 
 /// Groups whose members watch the port follow it, one between two packets.
@@ -252,13 +262,14 @@ async fn port_status(shared: &Arc<Shared>, port: u32, up: bool) {
     let Some(running) = &mut state.running else {
         return;
     };
+    let loaded = running.loaded.clone();
     let mut groups = profile::port_changed(&mut running.soft, port, up).into_iter();
     let done = shared.handle.call_in_pieces(move |device, _| {
         let Some(group) = groups.next() else {
             return Some(());
         };
         if let Some(pipeline) = device.pipeline_mut() {
-            profile::follow(pipeline, [group]);
+            profile::follow(&loaded.binding, pipeline, [group]);
         }
         None
     });

@@ -74,37 +74,21 @@ async fn realize(
     loaded: Option<(Arc<Loaded>, Pipeline)>,
 ) -> Result<(), Status> {
     match (action, loaded) {
-        (Action::VerifyAndSave, Some((loaded, pipeline))) => {
-            state.saved = Some(Context {
-                loaded,
-                soft: Soft::default(),
-                pipeline: Some(Mutex::new((pipeline, Replication::default()))),
-            });
+        (Action::VerifyAndSave, Some(new)) => {
+            state.saved = Some(Context::new(new));
             Ok(())
         }
-        (Action::VerifyAndCommit, Some((loaded, pipeline))) => {
-            commit(shared, state, loaded, Next::new(pipeline), Soft::default()).await
-        }
+        (Action::VerifyAndCommit, Some(new)) => commit(shared, state, Context::new(new)).await,
         (Action::ReconcileAndCommit, Some((loaded, pipeline))) => {
             reconcile(shared, state, loaded, pipeline).await
         }
-        (Action::Commit, _) => {
-            let Some(Context {
-                loaded,
-                soft,
-                pipeline: Some(pipeline),
-            }) = state.saved.take()
-            else {
-                bail!(
-                    not_found,
-                    "no config is saved: VERIFY_AND_SAVE must come before COMMIT"
-                );
-            };
-            let pipeline = pipeline.into_inner();
-            let (pipeline, replication) = pipeline.unwrap_or_else(PoisonError::into_inner);
-            let next = Next::new(pipeline).with_replication(replication);
-            commit(shared, state, loaded, next, soft).await
-        }
+        (Action::Commit, _) => match state.saved.take() {
+            Some(saved) => commit(shared, state, saved).await,
+            None => bail!(
+                not_found,
+                "no config is saved: VERIFY_AND_SAVE must come before COMMIT"
+            ),
+        },
         _ => Ok(()), // VERIFY: the config is good, nothing changes
     }
 }
@@ -114,28 +98,37 @@ async fn realize(
 /// # Errors
 /// As `VERIFY_AND_COMMIT`.
 pub async fn preload(shared: &Arc<Shared>, config: ForwardingPipelineConfig) -> Result<(), Status> {
-    let (loaded, pipeline) = load(config, shared.cpu_port, shared.program_bytes)?;
+    let new = load(config, shared.cpu_port, shared.program_bytes)?;
     let state = shared.state.clone().write_owned().await;
-    commit(shared, state, loaded, Next::new(pipeline), Soft::default()).await
+    commit(shared, state, Context::new(new)).await
 }
 
 /// Everything is made ready before, and what is replaced is dropped after, so that packets wait for neither.
 async fn commit(
     shared: &Arc<Shared>,
     state: OwnedRwLockWriteGuard<State>,
-    loaded: Arc<Loaded>,
-    mut next: Next,
-    mut soft: Soft,
+    config: Context,
 ) -> Result<(), Status> {
-    let down = shared.handle.call(|device, _| {
+    let Context {
+        loaded,
+        mut soft,
+        pipeline: Some(pipeline),
+    } = config
+    else {
+        bail!(internal, "the config to commit has no pipeline");
+    };
+    let pipeline = pipeline.into_inner();
+    let (mut pipeline, replication) = pipeline.unwrap_or_else(PoisonError::into_inner);
+    let call = shared.handle.call(|device, now| {
         let down = device
             .ports()
             .filter(|p| device.port_is_up(*p) == Some(false));
-        down.collect()
+        (down.collect(), now)
     });
-    soft.ports_down = down.await.map_err(gone)?;
-    let groups = profile::live_groups(&soft, |port| soft.ports_down.contains(&port));
-    profile::follow(next.pipeline_mut(), groups);
+    let now;
+    (soft.ports_down, now) = call.await.map_err(gone)?;
+    pipeline.begin_ageing(now);
+    let next = Next::new(pipeline).with_replication(replication);
     exchange(shared, state, loaded, next, soft, None).await
 }
 
@@ -148,19 +141,21 @@ async fn reconcile(
     pipeline: Pipeline,
 ) -> Result<(), Status> {
     let Some(running) = &state.running else {
-        return commit(shared, state, loaded, Next::new(pipeline), Soft::default()).await;
+        return commit(shared, state, Context::new((loaded, pipeline))).await;
     };
-    let kept =
+    let lost =
         |error| Status::invalid_argument(format!("the forwarding state cannot be kept: {error}"));
     let takeover = pipeline.takeover(&running.loaded.schema);
-    let call = shared.handle.call(move |device, _| {
+    let call = shared.handle.call(move |device, now| {
         let mut takeover = takeover;
         if let Some(old) = device.pipeline() {
             pipeline.begin(&mut takeover, old);
         }
-        (takeover, pipeline)
+        (takeover, pipeline, now)
     });
-    let (mut takeover, mut pipeline) = call.await.map_err(gone)?;
+    let (mut takeover, mut pipeline, now) = call.await.map_err(gone)?;
+    let kept = takeover.kept();
+    pipeline.begin_ageing(now);
     loop {
         let call = shared.handle.call(move |device, _| {
             let piece = device
@@ -172,13 +167,13 @@ async fn reconcile(
         (piece, takeover) = call.await.map_err(gone)?;
         let Some(piece) = piece else { break };
         let taken = contained("taking over the forwarding state", || pipeline.take(piece));
-        taken?.map_err(kept)?;
+        taken?.map_err(lost)?;
     }
     let Some(running) = state.running.as_mut() else {
         bail!(internal, "the running config is gone");
     };
-    let mut soft = std::mem::take(&mut running.soft);
-    soft.keep_known(&loaded.binding);
+    let (soft, old) = (std::mem::take(&mut running.soft), &running.loaded);
+    let soft = soft.taken_over(&old.binding, &loaded.binding, &kept, &mut pipeline);
     let next = Next::new(pipeline);
     exchange(shared, state, loaded, next, soft, Some(takeover)).await
 }
@@ -192,6 +187,8 @@ async fn exchange(
     soft: Soft,
     takeover: Option<Takeover>,
 ) -> Result<(), Status> {
+    let groups = profile::live_groups(&soft, |port| soft.ports_down.contains(&port));
+    profile::follow(&loaded.binding, next.pipeline_mut(), groups);
     let digests = shared.digests_arc();
     let owner = shared.clone();
     let call = shared.handle.call(move |device, now| {
@@ -264,6 +261,17 @@ pub struct Context {
     pub soft: Soft,
     /// Some: saved, not committed, so the pipeline is still here. None: it runs on the device.
     pub pipeline: Option<Mutex<(Pipeline, Replication)>>,
+}
+
+impl Context {
+    /// A config into which nobody has written yet.
+    fn new((loaded, pipeline): (Arc<Loaded>, Pipeline)) -> Context {
+        Context {
+            loaded,
+            soft: Soft::default(),
+            pipeline: Some(Mutex::new((pipeline, Replication::default()))),
+        }
+    }
 }
 
 /// The configs of the device.

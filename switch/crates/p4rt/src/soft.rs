@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use device::{Device, Replication};
-use v1model::{Nanos, Pipeline};
+use v1model::{Kept, Key, Nanos, Pipeline, ValueSet};
 
 use crate::binding::Binding;
 use crate::digests::Digests;
@@ -22,6 +22,8 @@ use crate::proto::p4rt::*;
 /// What a table entry carries for its client alone.
 #[derive(Debug, Clone, Default)]
 pub struct Extra {
+    /// P4Info's id of the table.
+    pub table_id: u32,
     pub metadata: Bytes,
     pub controller_metadata: u64,
     /// Behind a pointer: few entries have one, and every update is moved from thread to thread.
@@ -52,11 +54,11 @@ pub struct Soft {
     /// By (P4Info action profile id, group id).
     pub groups: BTreeMap<(u32, u32), Group>,
     /// Entries that are one-shots, by P4Info action profile id.
-    pub one_shots: HashMap<u32, usize>,
+    one_shots: HashMap<u32, usize>,
     /// Multicast groups and clone sessions, by `entity::pre::id_of`.
     pub replication: BTreeMap<(bool, u32), PreType>,
-    /// By P4Info value set id.
-    pub value_sets: BTreeMap<u32, Vec<ValueSetMember>>,
+    /// Members, by P4Info value set id.
+    pub value_sets: BTreeMap<u32, Vec<Key>>,
     /// Digests that are switched on, by P4Info digest id.
     pub digests: BTreeMap<u32, Config>,
     /// Ports that are down, for groups whose members watch a port.
@@ -71,13 +73,25 @@ impl Soft {
             return 0;
         }
         self.last_cookie += 1;
-        self.extras.insert(self.last_cookie, Arc::new(extra));
+        self.put(self.last_cookie, extra.into());
         self.last_cookie
+    }
+
+    fn put(&mut self, cookie: u64, extra: Arc<Extra>) {
+        if let Some(own) = &extra.one_shot {
+            *self.one_shots.entry(own.watched.profile).or_default() += 1;
+        }
+        self.extras.insert(cookie, extra);
     }
 
     pub fn drop_extra(&mut self, cookie: u64) -> Option<Arc<Extra>> {
         // Most entries have none.
-        (cookie != 0).then(|| self.extras.remove(&cookie))?
+        let extra = (cookie != 0).then(|| self.extras.remove(&cookie))??;
+        if let Some(own) = &extra.one_shot {
+            let count = self.one_shots.entry(own.watched.profile).or_default();
+            *count = count.saturating_sub(1);
+        }
+        Some(extra)
     }
 
     pub fn extra(&self, cookie: u64) -> Option<&Arc<Extra>> {
@@ -104,17 +118,77 @@ impl Soft {
         self.extras.values()
     }
 
-    /// Another program runs with the same entries: what it does not know is forgotten.
-    pub fn keep_known(&mut self, binding: &Binding) {
-        let has_profile = |id: &u32| binding.profiles.get(*id).is_ok();
-        self.defaults
-            .retain(|id, _| binding.tables.get(*id).is_ok());
-        self.groups.retain(|(profile, _), _| has_profile(profile));
-        self.one_shots.retain(|profile, _| has_profile(profile));
-        self.value_sets
-            .retain(|id, _| binding.value_sets.get(*id).is_ok());
-        self.digests
-            .retain(|id, _| binding.digests.get(*id).is_ok());
+    /// What of it goes on with another program, which has taken over what is `kept` of the old one's state. In the new
+    /// pipeline this fills the value sets, and takes away what the one-shots of lost entries left.
+    pub fn taken_over(
+        self,
+        old: &Binding,
+        new: &Binding,
+        kept: &Kept,
+        pipeline: &mut Pipeline,
+    ) -> Soft {
+        let profiles = new
+            .profiles
+            .renamed(&old.profiles, |own| kept.profiles.contains(&own.profile));
+        let entries = new
+            .tables
+            .renamed(&old.tables, |own| kept.entries.contains(&own.table));
+        let defaults = new.tables.renamed(&old.tables, |own| {
+            kept.defaults.contains(&own.table) && !own.const_default
+        });
+        let digests = new.digests.renamed(&old.digests, |_| true);
+        let value_sets = new.value_sets.renamed(&old.value_sets, |_| true);
+        let mut soft = Soft {
+            last_cookie: self.last_cookie,
+            replication: self.replication,
+            ports_down: self.ports_down,
+            last_hidden_id: self.last_hidden_id,
+            ..Soft::default()
+        };
+        for (cookie, mut extra) in self.extras {
+            let own = Arc::make_mut(&mut extra);
+            let one_shot = own.one_shot.as_mut().and_then(|one_shot| {
+                one_shot.watched.profile = *profiles.get(&one_shot.watched.profile)?;
+                Some(one_shot)
+            });
+            match (entries.get(&own.table_id), one_shot) {
+                (Some(id), _) => {
+                    own.table_id = *id;
+                    soft.put(cookie, extra);
+                }
+                (None, Some(one_shot)) => one_shot.remove(new, pipeline),
+                (None, None) => {}
+            }
+        }
+        for (id, mut extra) in self.defaults {
+            if let Some(id) = defaults.get(&id) {
+                Arc::make_mut(&mut extra).table_id = *id;
+                soft.defaults.insert(*id, extra);
+            }
+        }
+        for ((profile, id), mut group) in self.groups {
+            if let Some(profile) = profiles.get(&profile) {
+                group.message.action_profile_id = *profile;
+                group.watched.profile = *profile;
+                soft.groups.insert((*profile, id), group);
+            }
+        }
+        for (id, members) in self.value_sets {
+            let now = value_sets.get(&id).map(|now| new.value_sets.get(*now));
+            let (Ok(from), Some(Ok(set))) = (old.value_sets.get(id), now) else {
+                continue;
+            };
+            if set.key.keys == from.key.keys && members.len() <= set.size as usize {
+                let own = ValueSet::new(&set.key.keys, &members);
+                pipeline.value_set_replace(set.value_set, own);
+                soft.value_sets.insert(set.id, members);
+            }
+        }
+        let configs = self.digests.into_iter();
+        soft.digests = configs
+            .filter_map(|(id, config)| Some((*digests.get(&id)?, config)))
+            .collect();
+        soft
     }
 }
 

@@ -13,7 +13,7 @@ use crate::schema::{CounterId, MeterId, RegisterId, ValueSetId, *};
 use crate::table::{check_call, ActionWord, AsKey, Profile, Table, ValueSet};
 use crate::{refusal, refuse};
 
-pub use reconcile::{Piece, Takeover};
+pub use reconcile::{Kept, Piece, Takeover};
 
 /// One weighted member of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,6 +176,12 @@ impl Pipeline {
             self.use_word(table, word, -1);
         }
         Ok(())
+    }
+
+    /// Has the idle time-outs of all entries begin at `now`, when the program begins to run.
+    pub fn begin_ageing(&mut self, now: Nanos) {
+        let tables = self.state.tables.iter_mut();
+        tables.for_each(|table| table.begin_ageing(now));
     }
 
     /// Entries whose idle time-out has passed, each told again after a further time-out without a hit (P4Runtime 1.5

@@ -53,7 +53,7 @@ pub use bits::{
     ActionCall, Bits, Entry, EntryAction, EntryKey, EntryStats, KeyMatch, MeterConfig, Nanos,
 };
 pub use compile::ProgramId;
-pub use control::{GroupMember, Takeover};
+pub use control::{GroupMember, Kept, Takeover};
 pub use error::{ControlError, ControlResult, ErrorKind, LoadError};
 pub use externs::cells::prefetch_all;
 pub use packet::{

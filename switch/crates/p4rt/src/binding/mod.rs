@@ -99,6 +99,18 @@ impl Binding {
     pub fn table_of(&self, table: TableId) -> Option<&Bound<Table>> {
         self.tables.items.get(*self.table_of.get(&table)?)
     }
+
+    /// The pipeline's action profile that has this P4Info id.
+    ///
+    /// # Errors
+    /// NOT_FOUND for an id that P4Info has not.
+    pub fn profile_mut<'p>(
+        &self,
+        pipeline: &'p mut Pipeline,
+        id: u32,
+    ) -> Checked<&'p mut v1model::Profile> {
+        Ok(pipeline.profile_mut(self.profiles.get(id)?.profile))
+    }
 }
 
 /// An object of P4Info with what it is in the pipeline. It shows as its kind and name.
@@ -142,6 +154,14 @@ impl<T> ById<T> {
             0 => Ok(&self.items),
             _ => self.get(id).map(std::slice::from_ref),
         }
+    }
+
+    /// The ids that another P4Info has, each with that of the object which has the same name here, where it is `wanted`.
+    pub fn renamed(&self, old: &ById<T>, wanted: impl Fn(&T) -> bool) -> HashMap<u32, u32> {
+        let own = self.items.iter().filter(|own| wanted(&own.of));
+        let own: HashMap<&str, u32> = own.map(|own| (&*own.name, own.id)).collect();
+        let pair = |old: &Bound<T>| Some((old.id, *own.get(&*old.name)?));
+        old.items.iter().filter_map(pair).collect()
     }
 
     /// # Errors

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use v1model::externs::meter::check_config;
 use v1model::{ControlResult, EntryStats, MeterConfig, Pipeline};
 
 use super::Planner;
@@ -67,8 +68,8 @@ pub fn encode_count(stats: &EntryStats) -> CounterData {
 }
 
 /// # Errors
-/// INVALID_ARGUMENT for negative numbers and for fields that the meter's type does not take, UNIMPLEMENTED for an excess
-/// burst.
+/// INVALID_ARGUMENT for negative numbers, for fields that the meter's type does not take and for a peak rate below the
+/// committed one, UNIMPLEMENTED for an excess burst.
 pub fn meter_config(config: &p4rt::MeterConfig, kind: MeterType) -> Checked<MeterConfig> {
     let own = MeterConfig {
         cir: number("cir", config.cir)?,
@@ -87,7 +88,7 @@ pub fn meter_config(config: &p4rt::MeterConfig, kind: MeterType) -> Checked<Mete
     if kind != MeterType::TwoRateThreeColor && (own.pir, own.pburst) != (own.cir, own.cburst) {
         refuse!("a single-rate meter needs pir = cir and pburst = cburst");
     }
-    Ok(own)
+    check_config(&own).map(|()| own)
 }
 
 pub fn encode_meter(config: &MeterConfig) -> p4rt::MeterConfig {

@@ -95,8 +95,8 @@ fn push(
 }
 
 /// The messages of a key, don't-cares left out.
-pub fn encode_key(table: &Table, key: &EntryKey) -> Vec<FieldMatch> {
-    let pairs = table.key.fields.iter().zip(&key.matches);
+pub fn encode_key(own: &MatchKey, key: &EntryKey) -> Vec<FieldMatch> {
+    let pairs = own.fields.iter().zip(&key.matches);
     let message = |((field_id, kind), given): (&(u32, MatchKind), &KeyMatch)| {
         Some(FieldMatch {
             field_id: *field_id,

@@ -20,7 +20,7 @@ use v1model::ValueSet;
 
 use self::array::number;
 use crate::binding::Binding;
-use crate::error::{refusal, refuse, At, Checked, Refusal};
+use crate::error::{in_range, refusal, refuse, At, Checked, Refusal};
 use crate::proto::p4rt::entity::Entity as Kind;
 use crate::proto::p4rt::{DigestEntry, ExternEntry, Update, ValueSetEntry};
 use crate::soft::Target;
@@ -117,6 +117,15 @@ impl<'a> Planner<'a> {
     }
 }
 
+/// Max bytes of the metadata that an entry or group carries, which is its client's own.
+const METADATA_MAX: u32 = 4096;
+
+/// # Errors
+/// INVALID_ARGUMENT for more than is kept.
+fn check_metadata(metadata: &[u8]) -> Checked<u32> {
+    in_range("bytes of metadata", metadata.len(), 0..=METADATA_MAX)
+}
+
 pub fn no_externs(entry: &ExternEntry) -> Refusal {
     let id = entry.extern_type_id;
     refusal!(
@@ -181,13 +190,13 @@ impl Planner<'_> {
             }
             members.push(key);
         }
-        let members = ValueSet::new(&set.key.keys, &members);
-        let (id, value_set, messages) = (set.id, set.value_set, entry.members.clone());
+        let of_keys = ValueSet::new(&set.key.keys, &members);
+        let (id, value_set) = (set.id, set.value_set);
         self.op(1, move |target: &mut Target| {
             let (pipeline, soft) = target.parts()?;
-            let before = pipeline.value_set_replace(value_set, members);
-            let messages = soft.value_sets.insert(id, messages);
-            target.discard((before, messages));
+            let before = pipeline.value_set_replace(value_set, of_keys);
+            let members = soft.value_sets.insert(id, members);
+            target.discard((before, members));
             Ok(())
         })
     }

@@ -3,7 +3,7 @@
 
 use device::{CloneSession, Copies, MulticastGroup, Replica};
 
-use super::{Planner, Verb};
+use super::{check_metadata, Planner, Verb};
 use crate::bytestring;
 use crate::error::{in_range, refuse, At, Checked};
 use crate::proto::p4rt::packet_replication_engine_entry::Type as PreType;
@@ -59,8 +59,11 @@ impl Planner<'_> {
         let (_, id) = id_of(entry);
         match entry {
             PreType::MulticastGroupEntry(given) => {
-                let replicas = self.replicas(&given.replicas);
-                let replicas = replicas.at(format_args!("multicast group {id}"))?;
+                let place = format_args!("multicast group {id}");
+                if self.verb != Verb::Delete {
+                    check_metadata(&given.metadata).at(place)?;
+                }
+                let replicas = self.replicas(&given.replicas).at(place)?;
                 self.put(entry, MulticastGroup { id, replicas })
             }
             PreType::CloneSessionEntry(given) => {
@@ -73,7 +76,7 @@ impl Planner<'_> {
 
     /// Changes the device's own, and keeps what the client wrote.
     fn put<T: Copies + Send + 'static>(&mut self, entry: &PreType, own: T) -> Checked {
-        let (verb, id, message) = (self.verb, id_of(entry), entry.clone());
+        let (verb, id, message) = (self.verb, id_of(entry), canonical(entry));
         self.op(1 + own.replicas().len() / 16, move |target: &mut Target| {
             let all = target.replication();
             match verb {
@@ -99,6 +102,21 @@ impl Planner<'_> {
             packet_length_bytes: in_range("packet_length_bytes", length, 0..=i32::MAX as u32)?,
         })
     }
+}
+
+/// The same with its ports as the shortest byte strings.
+fn canonical(entry: &PreType) -> PreType {
+    let mut own = entry.clone();
+    let replicas = match &mut own {
+        PreType::MulticastGroupEntry(group) => &mut group.replicas,
+        PreType::CloneSessionEntry(session) => &mut session.replicas,
+    };
+    for replica in replicas {
+        if let Some(PortKind::Port(port)) = &mut replica.port_kind {
+            *port = bytestring::encode_be(port);
+        }
+    }
+    own
 }
 
 /// Is it a clone session, and which?

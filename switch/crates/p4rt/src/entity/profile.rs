@@ -4,10 +4,11 @@
 
 use std::collections::HashSet;
 
-use v1model::{ActionCall, GroupMember, Pipeline, ProfileId};
+use bytes::Bytes;
+use v1model::{ActionCall, GroupMember, Pipeline};
 
 use super::{matches, Planner, Verb};
-use crate::binding::{Bound, Profile, Table};
+use crate::binding::{Binding, Bound, Profile, Table};
 use crate::bytestring;
 use crate::error::{in_range, refusal, refuse, At, Checked, ErrorKind, Refusal};
 use crate::proto::p4rt::action_profile_action::WatchKind as ActionWatch;
@@ -30,7 +31,8 @@ pub fn check_id(what: &str, id: u32) -> Checked<u32> {
 /// A group's members with the port that each one watches.
 #[derive(Debug, Clone)]
 pub struct WatchedGroup {
-    pub profile: ProfileId,
+    /// P4Info's id of the action profile: the next program may have it in another place, or not at all.
+    pub profile: u32,
     pub group_id: u32,
     pub members: Vec<(GroupMember, Option<u32>)>,
 }
@@ -44,6 +46,35 @@ impl WatchedGroup {
         live.map(|(member, _)| *member).collect()
     }
 
+    /// # Errors
+    /// INVALID_ARGUMENT for a watched port that does not exist.
+    fn check_ports(&self, target: &Target) -> Checked {
+        let mut ports = self.members.iter().filter_map(|(_, port)| *port);
+        match ports.find(|port| !target.has_port(*port)) {
+            None => Ok(()),
+            Some(port) => refuse!("watched port {port} does not exist"),
+        }
+    }
+
+    /// Puts it into the pipeline, where it is new or takes the place of the one with its id: all members are in use, also
+    /// those whose port is down.
+    fn put(
+        &self,
+        profile: &mut v1model::Profile,
+        is_new: bool,
+        ports_down: &HashSet<u32>,
+    ) -> Checked {
+        let (id, all) = (self.group_id, self.live(&HashSet::new()));
+        match is_new {
+            true => profile.insert_group(id, &all)?,
+            false => profile.modify_group(id, &all)?,
+        }
+        match self.watches(|port| ports_down.contains(&port)) {
+            true => profile.set_live(id, &self.live(ports_down)),
+            false => Ok(()),
+        }
+    }
+
     /// Has it a member that watches such a port?
     pub fn watches(&self, is_wanted: impl Fn(u32) -> bool) -> bool {
         self.members
@@ -54,7 +85,7 @@ impl WatchedGroup {
 }
 
 /// A group with the members that it is to have now.
-pub type Live = (ProfileId, u32, Vec<GroupMember>);
+pub type Live = (u32, u32, Vec<GroupMember>);
 
 /// Takes the members that watch `port` out of their groups, or puts them back: the groups that are to be changed in the
 /// pipeline.
@@ -76,21 +107,25 @@ pub fn live_groups(soft: &Soft, is_wanted: impl Fn(u32) -> bool) -> Vec<Live> {
 }
 
 /// Puts them into the pipeline.
-pub fn follow(pipeline: &mut Pipeline, groups: impl IntoIterator<Item = Live>) {
+pub fn follow(binding: &Binding, pipeline: &mut Pipeline, groups: impl IntoIterator<Item = Live>) {
     for (profile, group, live) in groups {
-        if let Err(error) = pipeline.profile_mut(profile).modify_group(group, &live) {
+        let profile = binding.profile_mut(pipeline, profile);
+        if let Err(error) = profile.and_then(|own| own.set_live(group, &live)) {
             tracing::warn!(%error, group, "a group could not follow its watched ports");
         }
     }
 }
 
-/// The port that a member watches, as a byte string.
+/// The port that a member watches, as a byte string, which becomes the shortest one.
 macro_rules! watch {
     ($kind:ident, $given:expr) => {
-        match &$given {
-            None | Some($kind::Watch(0)) => Vec::new(),
-            Some($kind::Watch(port)) => port.to_be_bytes().to_vec(),
-            Some($kind::WatchPort(port)) => port.to_vec(),
+        match &mut $given {
+            None | Some($kind::Watch(0)) => Bytes::new(),
+            Some($kind::Watch(port)) => Bytes::copy_from_slice(&port.to_be_bytes()),
+            Some($kind::WatchPort(port)) => {
+                *port = bytestring::encode_be(port);
+                port.clone()
+            }
         }
     };
 }
@@ -152,10 +187,22 @@ pub fn refuse_mixing(others: usize, have: &str, want: &str) -> Checked {
     }
 }
 
+/// While a profile has one-shots, all its members and groups are theirs, and no client knows them.
+///
+/// # Errors
+/// INVALID_ARGUMENT for an INSERT, NOT_FOUND for all else.
+fn refuse_hidden(one_shots: usize, verb: Verb, what: &str, id: u32) -> Checked {
+    match verb {
+        _ if one_shots == 0 => Ok(()),
+        Verb::Insert => refuse_mixing(one_shots, "one-shot entries", &format!("a {what}")),
+        _ => refuse!(NotFound, "there is no {what} {id}"),
+    }
+}
+
 impl Planner<'_> {
     /// # Errors
     /// NOT_FOUND for an unknown profile, INVALID_ARGUMENT for a bad id or action; when it is applied the pipeline's
-    /// refusal, and INVALID_ARGUMENT when the profile is programmed by one-shots.
+    /// refusal, and as [`refuse_hidden`].
     pub(super) fn member(&mut self, entry: &ActionProfileMember) -> Checked {
         let own = self.binding.profiles.get(entry.action_profile_id)?;
         let member = check_id("member id", entry.member_id).at(own)?;
@@ -170,13 +217,10 @@ impl Planner<'_> {
         let (id, place, profile, verb) = (own.id, own.to_string(), own.profile, self.verb);
         self.op(1, move |target: &mut Target| {
             let (pipeline, soft) = target.parts()?;
-            let one_shots = soft.one_shots(id);
+            refuse_hidden(soft.one_shots(id), verb, "member", member).at(place)?;
             let profile = pipeline.profile_mut(profile);
             match call {
-                Some(call) if verb == Verb::Insert => {
-                    refuse_mixing(one_shots, "one-shot entries", "a member").at(place)?;
-                    profile.insert_member(member, &call)
-                }
+                Some(call) if verb == Verb::Insert => profile.insert_member(member, &call),
                 Some(call) => profile.modify_member(member, &call),
                 None => profile.delete_member(member),
             }
@@ -185,39 +229,28 @@ impl Planner<'_> {
 
     /// # Errors
     /// NOT_FOUND for an unknown profile, INVALID_ARGUMENT for bad ids, weights and sizes; when it is applied the
-    /// pipeline's refusal, and INVALID_ARGUMENT for a changed `max_size` and when the profile is programmed by one-shots.
+    /// pipeline's refusal, INVALID_ARGUMENT for a changed `max_size`, and as [`refuse_hidden`].
     pub(super) fn group(&mut self, entry: &ActionProfileGroup) -> Checked {
         let own = self.binding.profiles.get(entry.action_profile_id)?;
-        let (verb, place) = (self.verb, format!("{own}: group {}", entry.group_id));
-        let watched = watched_group(own, verb, entry).at(&place)?;
+        let (verb, of) = (self.verb, own.to_string());
+        let place = format!("{own}: group {}", entry.group_id);
+        let group = plan_group(own, verb, entry).at(&place)?;
         let key = (own.id, entry.group_id);
-        let work = 1 + watched.members.len() / 4;
-        let message = entry.clone();
+        let work = 1 + group.watched.members.len() / 4;
         self.op(work, move |target: &mut Target| {
-            let mut ports = watched.members.iter().filter_map(|(_, port)| *port);
-            if let Some(port) = ports.find(|port| !target.has_port(*port)) {
-                refuse!("{place}: watched port {port} does not exist");
-            }
-            let (pipeline, soft) = target.parts()?;
-            let profile = pipeline.profile_mut(watched.profile);
-            // Checked with all members: a member that is out now must exist as well.
-            let all = watched.live(&HashSet::new());
-            let (id, new) = (key.1, message.max_size);
+            group.watched.check_ports(target).at(&place)?;
+            let (binding, (pipeline, soft)) = (target.binding, target.parts()?);
+            let profile = binding.profile_mut(pipeline, key.0)?;
+            let (id, new) = (key.1, group.message.max_size);
+            refuse_hidden(soft.one_shots(key.0), verb, "group", id).at(of)?;
             match verb {
-                Verb::Insert => {
-                    let one_shots = soft.one_shots(key.0);
-                    refuse_mixing(one_shots, "one-shot entries", "a group").at(place)?;
-                    profile.insert_group(id, &all, new as u32)?;
-                }
+                Verb::Insert => {}
                 Verb::Modify => {
-                    let old = soft
-                        .groups
-                        .get(&key)
-                        .map_or(new, |group| group.message.max_size);
+                    let old = soft.groups.get(&key);
+                    let old = old.map_or(new, |group| group.message.max_size);
                     if old != new {
                         refuse!("{place}: max_size {new} differs from the {old} it was made with");
                     }
-                    profile.modify_group(id, &all)?;
                 }
                 _ => {
                     profile.delete_group(id)?;
@@ -225,29 +258,27 @@ impl Planner<'_> {
                     return Ok(());
                 }
             }
-            let live = watched.live(&soft.ports_down);
-            if live.len() != all.len() {
-                profile.modify_group(id, &live)?;
-            }
-            soft.groups.insert(key, Group { message, watched });
+            let is_new = verb == Verb::Insert;
+            group.watched.put(profile, is_new, &soft.ports_down)?;
+            soft.groups.insert(key, group);
             Ok(())
         })
     }
 }
 
+/// A group as it is kept; of a DELETE its id.
 #[allow(deprecated)]
-fn watched_group(
-    profile: &Profile,
-    verb: Verb,
-    entry: &ActionProfileGroup,
-) -> Checked<WatchedGroup> {
+fn plan_group(profile: &Bound<Profile>, verb: Verb, entry: &ActionProfileGroup) -> Checked<Group> {
     if !profile.selector {
         refuse!("the action profile has no selector, so no groups");
     }
-    let mut group = WatchedGroup {
-        profile: profile.profile,
-        group_id: check_id("group id", entry.group_id)?,
-        members: Vec::new(),
+    let mut group = Group {
+        message: ActionProfileGroup::default(),
+        watched: WatchedGroup {
+            profile: profile.id,
+            group_id: check_id("group id", entry.group_id)?,
+            members: Vec::new(),
+        },
     };
     if verb == Verb::Delete {
         return Ok(group);
@@ -257,14 +288,15 @@ fn watched_group(
         limit => in_range("max_size", entry.max_size, 1..=limit)?,
     };
     check_count("members", entry.members.len(), MEMBERS_OF_GROUP_MAX)?;
-    for member in &entry.members {
+    group.message = entry.clone();
+    for member in &mut group.message.members {
         let id = check_id("member id", member.member_id)?;
         let port = watch!(MemberWatch, member.watch_kind);
-        group
-            .members
-            .push(watched(profile, id, member.weight, &port)?);
+        let own = watched(profile, id, member.weight, &port)?;
+        group.watched.members.push(own);
     }
-    check_size(profile, &group, max, ErrorKind::ResourceExhausted)?;
+    let kind = ErrorKind::ResourceExhausted;
+    check_size(profile, &group.watched, max, kind)?;
     Ok(group)
 }
 
@@ -272,7 +304,6 @@ fn watched_group(
 #[derive(Debug, Clone)]
 pub struct OneShot {
     pub message: ActionProfileActionSet,
-    profile_id: u32,
     pub watched: WatchedGroup,
     /// What its members do; empty once they are installed.
     calls: Vec<ActionCall>,
@@ -312,23 +343,23 @@ impl OneShot {
         check_count("actions of an action set", count, ACTIONS_MAX)?;
         let mut one_shot = OneShot {
             message: set.clone(),
-            profile_id: profile.id,
             watched: WatchedGroup {
-                profile: profile.profile,
+                profile: profile.id,
                 group_id: 0,
                 members: Vec::with_capacity(count),
             },
             calls: Vec::with_capacity(count),
         };
-        for (index, item) in set.action_profile_actions.iter().enumerate() {
+        let actions = one_shot.message.action_profile_actions.iter_mut();
+        for (index, item) in actions.enumerate() {
             let mut add = || {
                 let Some(action) = &item.action else {
                     refuse!("the action is unset");
                 };
+                let call = matches::decode_call(table, action, false)?;
+                item.action = matches::encode_call(table, &call);
+                one_shot.calls.push(call);
                 let port = watch!(ActionWatch, item.watch_kind);
-                one_shot
-                    .calls
-                    .push(matches::decode_call(table, action, false)?);
                 let member = watched(profile, 0, item.weight, &port)?;
                 one_shot.watched.members.push(member);
                 Ok::<(), Refusal>(())
@@ -347,13 +378,15 @@ impl OneShot {
     /// Makes the hidden members and their group; on an error none of them stays.
     ///
     /// # Errors
-    /// The pipeline's refusal; INVALID_ARGUMENT when the profile is programmed by members and groups.
-    pub fn install(&mut self, pipeline: &mut Pipeline, soft: &mut Soft) -> Checked {
-        let profile = pipeline.profile_mut(self.watched.profile);
-        if soft.one_shots(self.profile_id) == 0 {
-            let groups = soft
-                .groups
-                .range((self.profile_id, 0)..=(self.profile_id, u32::MAX));
+    /// The pipeline's refusal; INVALID_ARGUMENT for a port that does not exist, and when the profile is programmed by
+    /// members and groups.
+    pub fn install(&mut self, target: &mut Target) -> Checked {
+        self.watched.check_ports(target)?;
+        let (binding, (pipeline, soft)) = (target.binding, target.parts()?);
+        let id = self.watched.profile;
+        let profile = binding.profile_mut(pipeline, id)?;
+        if soft.one_shots(id) == 0 {
+            let groups = soft.groups.range((id, 0)..=(id, u32::MAX));
             refuse_mixing(profile.members(), "members", "a one-shot")?;
             refuse_mixing(groups.count(), "groups", "a one-shot")?;
         }
@@ -365,31 +398,28 @@ impl OneShot {
                 installed.push(own.member);
             }
             self.watched.group_id = soft.hidden_id(|id| profile.get_group(id).is_some());
-            let live = self.watched.live(&soft.ports_down);
-            profile.insert_group(self.watched.group_id, &live, 0)
+            self.watched.put(profile, true, &soft.ports_down)
         };
         let done = install();
-        match done {
-            Ok(()) => *soft.one_shots.entry(self.profile_id).or_default() += 1,
-            Err(_) => installed
+        if done.is_err() {
+            installed
                 .into_iter()
-                .try_for_each(|id| profile.delete_member(id))?,
+                .try_for_each(|id| profile.delete_member(id))?;
         }
         done
     }
 
     /// Takes the hidden group and its members away; no entry may point to the group any more.
-    pub fn remove(&self, pipeline: &mut Pipeline, soft: &mut Soft) {
-        let profile = pipeline.profile_mut(self.watched.profile);
-        let mut members = self.watched.members.iter();
-        let removed = profile.delete_group(self.watched.group_id);
-        let removed = removed
-            .and_then(|()| members.try_for_each(|(own, _)| profile.delete_member(own.member)));
+    pub fn remove(&self, binding: &Binding, pipeline: &mut Pipeline) {
+        let group = &self.watched;
+        let profile = binding.profile_mut(pipeline, group.profile);
+        let removed = profile.and_then(|profile| {
+            profile.delete_group(group.group_id)?;
+            let mut members = group.members.iter();
+            members.try_for_each(|(own, _)| profile.delete_member(own.member))
+        });
         if let Err(error) = removed {
             tracing::error!(%error, "a one-shot left something behind");
-        }
-        if let Some(count) = soft.one_shots.get_mut(&self.profile_id) {
-            *count = count.saturating_sub(1);
         }
     }
 }

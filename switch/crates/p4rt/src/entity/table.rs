@@ -5,15 +5,12 @@ use v1model::{Entry, EntryAction, Key, MeterConfig, Nanos, Pipeline, TableId};
 
 use super::array::{check_colours, counter_data, meter_config, number};
 use super::profile::{check_id, refuse_mixing, OneShot};
-use super::{matches, Planner, Verb};
+use super::{check_metadata, matches, Planner, Verb};
 use crate::binding::{Binding, Bound, Table};
-use crate::error::{in_range, refuse, At, Checked};
+use crate::error::{refuse, At, Checked};
 use crate::proto::p4rt::table_action::Type;
 use crate::proto::p4rt::{self, *};
-use crate::soft::{Extra, Soft, Target};
-
-/// Max bytes of an entry's metadata, which is its client's own.
-const METADATA_MAX: u32 = 4096;
+use crate::soft::{Extra, Target};
 
 pub const NO_ENTRY: &str = "no entry has this match and priority";
 const NO_DEFAULT_METER: &str =
@@ -108,7 +105,7 @@ impl Planner<'_> {
 
     #[allow(deprecated)]
     fn content(&self, table: &Table, entry: &TableEntry) -> Checked<Content> {
-        in_range("bytes of metadata", entry.metadata.len(), 0..=METADATA_MAX)?;
+        check_metadata(&entry.metadata)?;
         check_colours(&entry.meter_counter_data)?;
         if entry.counter_data.is_some() && !table.direct_counter {
             refuse!("it has no direct counter: counter_data must be unset");
@@ -124,6 +121,7 @@ impl Planner<'_> {
             action: None,
             idle_timeout: number("idle_timeout_ns", entry.idle_timeout_ns)?,
             extra: Extra {
+                table_id: entry.table_id,
                 metadata: entry.metadata.clone(),
                 controller_metadata: entry.controller_metadata,
                 one_shot: None,
@@ -300,46 +298,40 @@ impl Content {
         key: Key,
         mut action: EntryAction,
         is_new: bool,
-        (pipeline, soft): (&mut Pipeline, &mut Soft),
+        target: &mut Target,
     ) -> Checked<Entry<Key>> {
         if let Some(one_shot) = self.extra.one_shot.as_mut().filter(|_| is_new) {
-            one_shot.install(pipeline, soft)?;
+            one_shot.install(target)?;
             action = EntryAction::Group(one_shot.watched.group_id);
         }
         Ok(Entry {
             key,
             action,
             idle_timeout: self.idle_timeout,
-            cookie: soft.keep(std::mem::take(&mut self.extra)),
+            cookie: target.soft.keep(std::mem::take(&mut self.extra)),
         })
     }
 
     fn insert(mut self, key: Key, target: &mut Target) -> Checked {
         let now = target.now;
-        let (pipeline, soft) = target.parts()?;
         let action = self.action.take().unwrap_or(EntryAction::Group(0));
-        let entry = self.entry(key, action, true, (pipeline, soft))?;
+        let entry = self.entry(key, action, true, target)?;
         self.meter = self.meter.flatten().map(Some);
-        let mut done = pipeline.table_insert(self.table, &entry, now);
-        if done.is_ok() {
-            done = self.set_direct(pipeline, &entry.key);
-            if done.is_err() {
-                pipeline.table_delete(self.table, &entry.key)?;
-            }
-        }
+        let done = target.pipeline()?.table_insert(self.table, &entry, now);
         if done.is_err() {
-            release(pipeline, soft, entry.cookie, true);
+            release(target, entry.cookie, true)?;
         }
-        done
+        done?;
+        self.set_direct(target.pipeline()?, &entry.key)
     }
 
     fn modify(mut self, key: Key, target: &mut Target) -> Checked {
         let now = target.now;
-        let (pipeline, soft) = target.parts()?;
         let is_new = self.action.is_some();
         let action = match self.action.take() {
             Some(action) => action,
             None => {
+                let (pipeline, soft) = target.parts()?;
                 let Some((entry, _)) = pipeline.table_get(self.table, &key) else {
                     refuse!(NotFound, "{NO_ENTRY}");
                 };
@@ -351,15 +343,16 @@ impl Content {
                 entry.action
             }
         };
-        let entry = self.entry(key, action, is_new, (pipeline, soft))?;
+        let entry = self.entry(key, action, is_new, target)?;
         // A one-shot that stays lives on in the new extra.
-        let done = pipeline.table_modify(self.table, &entry, now);
+        let done = target.pipeline()?.table_modify(self.table, &entry, now);
         let (Ok(unused) | Err(unused)) = done.as_ref().map_err(|_| &entry.cookie);
-        release(pipeline, soft, *unused, is_new);
+        release(target, *unused, is_new)?;
         done?;
-        self.set_direct(pipeline, &entry.key)
+        self.set_direct(target.pipeline()?, &entry.key)
     }
 
+    /// All that can be refused here was refused before anything was applied: the rates by `meter_config`.
     fn set_direct(&self, pipeline: &mut Pipeline, key: &Key) -> Checked {
         let table = pipeline.table_mut(self.table);
         if let Some(config) = &self.meter {
@@ -373,17 +366,17 @@ impl Content {
 }
 
 fn delete(table: TableId, key: &Key, target: &mut Target) -> Checked {
-    let (pipeline, soft) = target.parts()?;
-    let cookie = pipeline.table_delete(table, key)?;
-    release(pipeline, soft, cookie, true);
-    Ok(())
+    let cookie = target.pipeline()?.table_delete(table, key)?;
+    release(target, cookie, true)
 }
 
 /// Forgets an entry's extra; with its one-shot the hidden group and members of that.
-fn release(pipeline: &mut Pipeline, soft: &mut Soft, cookie: u64, with_one_shot: bool) {
+fn release(target: &mut Target, cookie: u64, with_one_shot: bool) -> Checked {
+    let (binding, (pipeline, soft)) = (target.binding, target.parts()?);
     let extra = soft.drop_extra(cookie);
     let one_shot = extra.as_ref().and_then(|extra| extra.one_shot.as_ref());
     if let Some(one_shot) = one_shot.filter(|_| with_one_shot) {
-        one_shot.remove(pipeline, soft);
+        one_shot.remove(binding, pipeline);
     }
+    Ok(())
 }

@@ -21,7 +21,7 @@ use tables::Wanted;
 use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
-use v1model::{ControlResult, Pipeline};
+use v1model::{ControlResult, Key, Pipeline};
 
 use crate::binding::{Array, Binding, Bound, ById, Register};
 use crate::entity::array::{check_colours, encode_counter, encode_meter, pieces};
@@ -257,10 +257,17 @@ impl Reader {
             }
             Kind::ValueSetEntry(e) => {
                 for set in binding.value_sets.wanted(e.value_set_id)? {
-                    let members = self.context()?.soft.value_sets.get(&set.id).cloned();
+                    let members = self.context()?.soft.value_sets.get(&set.id);
+                    let encode = |key: &Key| {
+                        let key = key.describe(&set.key.keys);
+                        ValueSetMember {
+                            r#match: matches::encode_key(&set.key, &key),
+                        }
+                    };
+                    let members = members.into_iter().flatten().map(encode).collect();
                     self.push(Kind::ValueSetEntry(ValueSetEntry {
                         value_set_id: set.id,
-                        members: members.unwrap_or_default(),
+                        members,
                     }));
                     self.breathe().await?;
                 }

@@ -192,7 +192,7 @@ impl TableFilter {
         let with_last_hit = self.request.time_since_last_hit.is_some() && table.idle_timeout;
         let message = TableEntry {
             table_id: table.id,
-            r#match: matches::encode_key(table, &entry.key),
+            r#match: matches::encode_key(&table.key, &entry.key),
             action: Some(encode_action(table, &entry.action, extra)?),
             priority,
             idle_timeout_ns: ns(entry.idle_timeout),

@@ -159,12 +159,12 @@ async fn commit_clears_and_reconcile_keeps() {
     a.configure(Action::VerifyAndCommit, Some(config()))
         .await
         .unwrap();
-    assert_eq!(
-        a.read(vec![Kind::TableEntry(ids_table(&ids)), group])
-            .await
-            .unwrap(),
-        []
-    );
+    let all = vec![Kind::TableEntry(ids_table(&ids)), group.clone()];
+    assert_eq!(a.read(all).await.unwrap(), []);
+    let handle = &switch.handle;
+    let cleared = handle.call(|device, _| device.replication().group(5).is_none());
+    assert!(cleared.await.unwrap());
+    a.insert(group).await.unwrap();
 }
 
 /// What is wrong with a config, and the text that says so.

@@ -1,32 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Configs that are refused: the program that runs goes on, nothing takes more memory than it may; and tables with entries
-//! of the program's own that are not const.
+//! of the program's own that are not const; what RECONCILE cannot keep.
 
 use crate::common::*;
+use crate::entities::profiles::{group, member, one_shot, points_to};
 use p4rt::proto::p4info::{
-    p4_data_type_spec::TypeSpec, P4DataTypeSpec, P4NamedType, P4StructTypeSpec, P4TypeInfo,
+    action::Param, p4_data_type_spec::TypeSpec, P4DataTypeSpec, P4NamedType, P4StructTypeSpec,
+    P4TypeInfo,
 };
 use p4rt::proto::p4rt::entity::Entity as Kind;
 use p4rt::proto::p4rt::set_forwarding_pipeline_config_request::Action;
-use p4rt::proto::p4rt::{ForwardingPipelineConfig, TableEntry};
+use p4rt::proto::p4rt::{ForwardingPipelineConfig, TableEntry, ValueSetEntry, ValueSetMember};
 use tonic::Code;
-
-/// A config whose JSON is that of the test's program after `change`.
-fn with_json(change: impl FnOnce(&mut serde_json::Value)) -> ForwardingPipelineConfig {
-    let mut json = serde_json::from_slice(JSON).unwrap();
-    change(&mut json);
-    ForwardingPipelineConfig {
-        p4_device_config: json.to_string().into_bytes().into(),
-        ..config()
-    }
-}
-
-/// A config with the test's P4Info after `change`.
-fn with_info(change: impl FnOnce(&mut p4rt::proto::p4info::P4Info)) -> ForwardingPipelineConfig {
-    let mut config = config();
-    change(config.p4info.as_mut().unwrap());
-    config
-}
 
 /// A forwarding switch on which configs are tried.
 struct Running {
@@ -298,21 +283,13 @@ async fn entries_that_are_not_const_can_be_changed() {
     assert!(status.message().starts_with(text), "{}", status.message());
 }
 
-const ERRORS_JSON: &[u8] = include_bytes!("../p4/errors.json");
-const ERRORS_P4INFO: &str = include_str!("../p4/errors.p4info.txtpb");
-
 /// What p4c makes of `entries`, of keys of type `error` (to which P4Info gives no width), and of `log_msg("text")`.
 #[tokio::test]
 async fn errors_are_keys_and_entries_are_there_at_the_start() {
     let switch = Switch::start().await;
-    let info = p4rt::proto::p4info_from_text(ERRORS_P4INFO).unwrap();
-    let (ids, mut a) = (Ids(info.clone()), switch.session().await);
+    let (config, mut a) = (errors_config(), switch.session().await);
+    let ids = Ids(config.p4info.clone().unwrap());
     a.become_primary(1).await;
-    let config = ForwardingPipelineConfig {
-        p4info: Some(info),
-        p4_device_config: ERRORS_JSON.into(),
-        cookie: None,
-    };
     a.configure(Action::VerifyAndCommit, Some(config))
         .await
         .unwrap();
@@ -365,4 +342,109 @@ async fn errors_are_keys_and_entries_are_there_at_the_start() {
     a.modify(changed).await.unwrap();
     switch.receive(1, vec![2, 0, 0, 0, 7]).await;
     assert_eq!(switch.sent().await.0, 4);
+}
+
+/// RECONCILE keeps what the new program has in the same shape. The rest is gone, for a Read as for packets.
+#[tokio::test]
+async fn what_a_reconcile_cannot_keep_is_forgotten() {
+    let switch = Switch::start().await;
+    let (ids, mut a) = (Ids::default(), switch.primary().await);
+    let set = |values: &[u8]| {
+        let member = |value: &u8| ValueSetMember {
+            r#match: vec![exact(1, &[0x43, *value])],
+        };
+        Kind::ValueSetEntry(ValueSetEntry {
+            value_set_id: ids.value_sets("label_types"),
+            members: values.iter().map(member).collect(),
+        })
+    };
+    let default = |action, metadata: &'static [u8]| {
+        Kind::TableEntry(TableEntry {
+            table_id: ids.tables("ternary_table"),
+            is_default_action: true,
+            action,
+            metadata: metadata.into(),
+            ..Default::default()
+        })
+    };
+    let to_port_3 = default(ids.action("forward", &[&[3]]), b"mine");
+    a.modify(set(&[0x21])).await.unwrap();
+    a.modify(to_port_3.clone()).await.unwrap();
+    let spread = one_shot(&ids, &[2, 3]);
+    a.insert(points_to(&ids, "selector_table", 4, spread))
+        .await
+        .unwrap();
+
+    // The value set is larger, and the one-shot's table has another key: its action profile is the same.
+    let other_key = ForwardingPipelineConfig {
+        p4info: with_info(|info| info.value_sets[0].size = 8).p4info,
+        ..with_json(|json| {
+            json["parse_vsets"][0]["max_size"] = 8.into();
+            let tables = json["pipelines"][0]["tables"].as_array_mut().unwrap();
+            let mut tables = tables.iter_mut();
+            let table = tables.find(|t| t["name"] == "EntitiesIngress.selector_table");
+            table.unwrap()["key"][0]["name"] = "kind".into();
+        })
+    };
+    let reconcile = Action::ReconcileAndCommit;
+    a.configure(reconcile, Some(other_key)).await.unwrap();
+    let mut packet = labelled(1, 1, 1);
+    packet[12..14].copy_from_slice(&[0x43, 0x21]);
+    switch.receive(1, packet).await;
+    assert_eq!(switch.sent().await.0, 3);
+    let of_table = |name| {
+        Kind::TableEntry(TableEntry {
+            table_id: ids.tables(name),
+            ..Default::default()
+        })
+    };
+    let all = vec![set(&[]), to_port_3.clone(), of_table("selector_table")];
+    let read = a.read(all).await.unwrap();
+    assert_eq!(read, [set(&[0x21]), to_port_3]);
+    let solo = || {
+        [
+            member(&ids, "spread", 1, 2),
+            Kind::ActionProfileGroup(group(&ids, 1, &[(1, 1)])),
+        ]
+    };
+    for kind in solo() {
+        a.insert(kind).await.unwrap();
+    }
+
+    // An action of the selector and of ternary_table has one more parameter, and the value set has no room.
+    let other_action = ForwardingPipelineConfig {
+        p4info: with_info(|info| {
+            info.value_sets[0].size = 0;
+            let named = |name: &str| name == "EntitiesIngress.rewrite";
+            let mut actions = info.actions.iter_mut();
+            let rewrite = actions.find(|a| named(&a.preamble.as_ref().unwrap().name));
+            rewrite.unwrap().params.push(Param {
+                id: 3,
+                name: "more".into(),
+                bitwidth: 8,
+                ..Default::default()
+            });
+        })
+        .p4info,
+        ..with_json(|json| {
+            for action in json["actions"].as_array_mut().unwrap() {
+                if action["name"] == "EntitiesIngress.rewrite" {
+                    let more = serde_json::json!({"name": "more", "bitwidth": 8});
+                    action["runtime_data"].as_array_mut().unwrap().push(more);
+                }
+            }
+        })
+    };
+    a.configure(reconcile, Some(other_action)).await.unwrap();
+    let all = [
+        set(&[]),
+        default(None, b""),
+        Kind::ActionProfileMember(Default::default()),
+        Kind::ActionProfileGroup(Default::default()),
+    ];
+    let own = default(ids.action("NoAction", &[]), b"");
+    assert_eq!(a.read(all.to_vec()).await.unwrap(), [set(&[]), own]);
+    for kind in solo() {
+        a.insert(kind).await.unwrap();
+    }
 }

@@ -2,19 +2,24 @@
 //! P4Runtime without gRPC: the server's answers, at instants of virtual time.
 
 use crate::common::*;
+use crate::entities::profiles::{group, member, one_shot, points_to};
 use device::{Device, DeviceConfig, Nanos, Packet, PortConfig, Transmit};
+use p4rt::proto::p4rt::action_profile_group::member::WatchKind;
 use p4rt::proto::p4rt::digest_entry::Config;
 use p4rt::proto::p4rt::entity::Entity as Kind;
 use p4rt::proto::p4rt::set_forwarding_pipeline_config_request::Action as ConfigAction;
 use p4rt::proto::p4rt::stream_message_request::Update as Outgoing;
 use p4rt::proto::p4rt::stream_message_response::Update as Incoming;
+use p4rt::proto::p4rt::table_action::Type as ActionType;
+use p4rt::proto::p4rt::table_entry::IdleTimeout;
 use p4rt::proto::p4rt::update::Type as Verb;
 use p4rt::proto::p4rt::{
-    CounterData, CounterEntry, DigestEntry, DigestList, DigestListAck, Entity, Index,
-    PacketMetadata, PacketOut, ReadRequest, RegisterEntry, SetForwardingPipelineConfigRequest,
-    StreamMessageRequest, TableEntry, Update, WriteRequest,
+    CounterData, CounterEntry, DigestEntry, DigestList, DigestListAck, Entity,
+    ForwardingPipelineConfig, Index, PacketMetadata, PacketOut, ReadRequest, RegisterEntry,
+    SetForwardingPipelineConfigRequest, StreamMessageRequest, TableEntry, Update, WriteRequest,
 };
 use p4rt::Local;
+use prost::Message;
 use tonic::{Code, Status};
 
 const MS: Nanos = 1_000_000;
@@ -57,9 +62,18 @@ impl Bench {
     }
 
     fn configure(&mut self, action: ConfigAction) -> Result<(), Status> {
+        let config = (action != ConfigAction::Commit).then(config);
+        self.configure_with(action, config)
+    }
+
+    fn configure_with(
+        &mut self,
+        action: ConfigAction,
+        config: Option<ForwardingPipelineConfig>,
+    ) -> Result<(), Status> {
         let request = SetForwardingPipelineConfigRequest {
             action: action as i32,
-            config: (action != ConfigAction::Commit).then(config),
+            config,
             ..Default::default()
         };
         self.local.set_pipeline(&mut self.device, self.now, request)
@@ -129,6 +143,23 @@ impl Bench {
         });
         self.insert(Kind::DigestEntry(DigestEntry { digest_id, config }));
         digest_id
+    }
+
+    /// The ports by which the frames of eight sources leave that the selector's entry for kind 4 spreads; all must.
+    fn spread(&mut self) -> Vec<u32> {
+        self.messages(); // groups follow what ports tell
+        self.sent.0.clear();
+        for source in 0..8 {
+            let mut frame = labelled(1, 1, 4);
+            frame[11] = source;
+            self.receive(self.now + MS, 1, &frame);
+        }
+        self.until(self.now + MS);
+        assert_eq!(self.sent.0.len(), 8);
+        let mut ports: Vec<u32> = self.sent.0.iter().map(|(port, _)| *port).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        ports
     }
 
     /// (timestamp, samples) of all messages, which must be digest lists.
@@ -287,6 +318,55 @@ fn a_saved_config_is_committed_and_state_is_reconciled() {
     );
 }
 
+/// The next program has the profile of a one-shot in another place, or not at all.
+#[test]
+fn a_one_shot_finds_its_profile_in_the_next_program() {
+    let (ids, mut bench) = (Ids::default(), Bench::new());
+    let entry = |ports: &[u8]| points_to(&ids, "selector_table", 4, one_shot(&ids, ports));
+    bench.insert(entry(&[2, 3]));
+    let swapped = with_json(|json| {
+        let profiles = json["pipelines"][0]["action_profiles"].as_array_mut();
+        profiles.unwrap().swap(0, 1);
+    });
+    let reconcile = ConfigAction::ReconcileAndCommit;
+    bench.configure_with(reconcile, Some(swapped)).unwrap();
+    let delete = vec![update(Verb::Delete, entry(&[]))];
+    bench.write(delete).unwrap();
+    bench.insert(entry(&[2, 3]));
+    let without = Some(errors_config());
+    bench.configure_with(reconcile, without).unwrap();
+    bench.device.set_port_up(2, false);
+    assert_eq!(bench.messages(), []);
+}
+
+#[test]
+fn a_group_has_its_members_also_while_their_ports_are_down() {
+    let (ids, mut bench) = (Ids::default(), Bench::new());
+    let mut pair = group(&ids, 1, &[(1, 1), (2, 1)]);
+    for (own, port) in pair.members.iter_mut().zip([2, 3]) {
+        bench.insert(member(&ids, "spread", own.member_id, port));
+        own.watch_kind = Some(WatchKind::WatchPort(vec![0, port].into()));
+    }
+    bench.insert(Kind::ActionProfileGroup(pair.clone()));
+    for (own, port) in pair.members.iter_mut().zip([2, 3]) {
+        own.watch_kind = Some(WatchKind::WatchPort(vec![port].into()));
+    }
+    let pair = Kind::ActionProfileGroup(pair);
+    assert_eq!(bench.read(vec![pair.clone()]).unwrap(), [pair]);
+    let to = ActionType::ActionProfileGroupId(1);
+    bench.insert(points_to(&ids, "selector_table", 4, to));
+    assert_eq!(bench.spread(), [2, 3]);
+    bench.device.set_port_up(3, false);
+    assert_eq!(bench.spread(), [2]);
+    let delete = update(Verb::Delete, member(&ids, "spread", 2, 3));
+    let status = bench.write(vec![delete]).unwrap_err();
+    assert_eq!(errors(&status)[0].0, Code::FailedPrecondition);
+    bench.configure(ConfigAction::ReconcileAndCommit).unwrap();
+    assert_eq!(bench.spread(), [2]);
+    bench.device.set_port_up(3, true);
+    assert_eq!(bench.spread(), [2, 3]);
+}
+
 #[test]
 fn a_digest_list_is_due_at_its_instant() {
     let mut bench = Bench::new();
@@ -426,6 +506,49 @@ fn an_idle_entry_is_told_at_its_time() {
         }
     }
     panic!("no idle timeout");
+}
+
+#[test]
+fn entries_of_a_saved_config_age_from_its_commit_on() {
+    let (ids, mut bench) = (Ids::default(), Bench::new());
+    bench.until(10_000 * MS);
+    bench.configure(ConfigAction::VerifyAndSave).unwrap();
+    let mut entry = TableEntry {
+        idle_timeout_ns: 2_000 * MS as i64,
+        ..ids.exact(&[5], 2)
+    };
+    bench.insert(Kind::TableEntry(entry.clone()));
+    bench.configure(ConfigAction::Commit).unwrap();
+    bench.until(11_000 * MS);
+    assert_eq!(bench.messages(), []);
+    let elapsed_ns = 1_000 * MS as i64;
+    entry.time_since_last_hit = Some(IdleTimeout { elapsed_ns });
+    let read = bench.read(vec![Kind::TableEntry(entry.clone())]).unwrap();
+    assert_eq!(read, [Kind::TableEntry(entry)]);
+    bench.until(12_200 * MS);
+    assert_eq!(bench.messages().len(), 1);
+}
+
+#[test]
+fn idle_entries_are_told_in_messages_that_clients_take() {
+    let (ids, mut bench) = (Ids::default(), Bench::new());
+    let entry = |n: u32| TableEntry {
+        idle_timeout_ns: MS as i64,
+        metadata: vec![1; 4_096].into(),
+        ..ids.exact(&n.to_be_bytes(), 2)
+    };
+    let entries = (1..=1_024).map(|n| update(Verb::Insert, Kind::TableEntry(entry(n))));
+    bench.write(entries.collect()).unwrap();
+    bench.until(150 * MS);
+    let mut told = 0;
+    for message in bench.messages() {
+        let Incoming::IdleTimeoutNotification(note) = message else {
+            panic!("{message:?}");
+        };
+        assert!(note.encoded_len() < 2 << 20);
+        told += note.table_entry.len();
+    }
+    assert_eq!(told, 1_024);
 }
 
 #[test]

@@ -410,6 +410,32 @@ pub fn config() -> ForwardingPipelineConfig {
     }
 }
 
+/// A config whose JSON is that of the test's program after `change`.
+pub fn with_json(change: impl FnOnce(&mut serde_json::Value)) -> ForwardingPipelineConfig {
+    let mut json = serde_json::from_slice(JSON).unwrap();
+    change(&mut json);
+    ForwardingPipelineConfig {
+        p4_device_config: json.to_string().into_bytes().into(),
+        ..config()
+    }
+}
+
+/// A config with the test's P4Info after `change`.
+pub fn with_info(change: impl FnOnce(&mut P4Info)) -> ForwardingPipelineConfig {
+    let mut config = config();
+    change(config.p4info.as_mut().unwrap());
+    config
+}
+
+/// A config of another program, which has no action profiles.
+pub fn errors_config() -> ForwardingPipelineConfig {
+    ForwardingPipelineConfig {
+        p4info: Some(p4info_from_text(include_str!("../p4/errors.p4info.txtpb")).unwrap()),
+        p4_device_config: include_bytes!("../p4/errors.json").as_slice().into(),
+        cookie: None,
+    }
+}
+
 /// P4Info ids by alias.
 pub struct Ids(pub P4Info);
 

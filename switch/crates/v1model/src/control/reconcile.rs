@@ -2,9 +2,9 @@
 //! RECONCILE_AND_COMMIT: what a new program takes over from the state of the old one, which forwards meanwhile.
 //!
 //! A `Takeover` reads the old state in short pieces, where packets wait; each piece is put into the new program where they
-//! do not. Cells of counters, meters and registers and the value sets change hands at the end, whole.
+//! do not. Cells of counters, meters and registers change hands at the end, whole.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use crate::bits::{ActionCall, Entry, EntryAction, EntryStats};
@@ -18,8 +18,19 @@ type Actions = Arc<HashMap<ActionId, ActionId>>;
 /// What is still to be read of the old program's state.
 pub struct Takeover {
     jobs: VecDeque<Job>,
-    /// Places of equal counters, meters, registers and value sets: new, old.
-    arrays: [Vec<(usize, usize)>; 4],
+    /// Places of equal counters, meters and registers: new, old.
+    arrays: [Vec<(usize, usize)>; 3],
+}
+
+/// What a new program takes over of an old one's state, by its own ids.
+#[derive(Default)]
+pub struct Kept {
+    /// Action profiles, with all members and groups.
+    pub profiles: HashSet<ProfileId>,
+    /// Tables, with all entries.
+    pub entries: HashSet<TableId>,
+    /// Tables whose default action is taken over where it may be changed.
+    pub defaults: HashSet<TableId>,
 }
 
 enum Job {
@@ -44,6 +55,20 @@ impl Piece {
 }
 
 impl Takeover {
+    /// What is taken over: to be asked after `begin` and before `read`.
+    pub fn kept(&self) -> Kept {
+        let mut kept = Kept::default();
+        for job in &self.jobs {
+            match job {
+                Job::Members(id, ..) => kept.profiles.insert(*id),
+                Job::Groups(..) => continue,
+                Job::Default(id, ..) => kept.defaults.insert(*id),
+                Job::Entries(id, ..) => kept.entries.insert(*id),
+            };
+        }
+        kept
+    }
+
     /// Reads up to `max` more of the old program's state; None when that was all.
     pub fn read(&mut self, old: &Pipeline, max: usize) -> Option<Piece> {
         let (piece, rest) = match self.jobs.pop_front()? {
@@ -66,9 +91,7 @@ impl Takeover {
                 let piece = Piece::new(move |new| {
                     let profile = new.profile_mut(id);
                     let mut groups = groups.iter();
-                    groups.try_for_each(|(group, members, max)| {
-                        profile.insert_group(*group, members, *max)
-                    })
+                    groups.try_for_each(|(group, members)| profile.insert_group(*group, members))
                 });
                 (piece, next.map(|at| Job::Groups(id, from, at)))
             }
@@ -142,7 +165,7 @@ impl Takeover {
 
 impl Pipeline {
     /// What can be carried over from a program of this schema: the entries, members, groups, default actions, counters,
-    /// meters, registers and value sets of every object whose name and shape are equal (P4Runtime RECONCILE_AND_COMMIT).
+    /// meters and registers of every object whose name and shape are equal (P4Runtime RECONCILE_AND_COMMIT).
     /// A table keeps its entries if its keys, actions and direct resources are the same and they fit; const tables have
     /// the new program's. Then call `begin` and `Takeover::read` where the old program is, `take` with each piece, and
     /// `take_arrays` at the end.
@@ -184,9 +207,6 @@ impl Pipeline {
             pairs(&schema.registers, &old.registers, |r| {
                 (&r.name, (r.size, r.width))
             }),
-            pairs(&schema.value_sets, &old.value_sets, |v| {
-                (&v.name, (v.width, v.max_size))
-            }),
         ];
         Takeover { jobs, arrays }
     }
@@ -219,20 +239,19 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Exchanges the cells of equal counters, meters and registers and equal value sets with the old program, which is
-    /// not used after that: whatever packets wrote into them until now counts.
+    /// Exchanges the cells of equal counters, meters and registers with the old program, which is not used after that:
+    /// whatever packets wrote into them until now counts.
     pub fn take_arrays(&mut self, takeover: &Takeover, old: &mut Pipeline) {
         fn exchange<T>(pairs: &[(usize, usize)], new: &mut [T], old: &mut [T]) {
             for (n, o) in pairs {
                 std::mem::swap(&mut new[*n], &mut old[*o]);
             }
         }
-        let [counters, meters, registers, value_sets] = &takeover.arrays;
+        let [counters, meters, registers] = &takeover.arrays;
         let (new, old) = (&mut self.state, &mut old.state);
         exchange(counters, &mut new.counters, &mut old.counters);
         exchange(meters, &mut new.meters, &mut old.meters);
         exchange(registers, &mut new.registers, &mut old.registers);
-        exchange(value_sets, &mut new.value_sets, &mut old.value_sets);
     }
 
     /// Each old action with one of the same name and parameters among the new ones; None when one has none.

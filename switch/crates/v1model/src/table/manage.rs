@@ -210,6 +210,13 @@ impl Table {
         Ok(())
     }
 
+    /// Has all entries count as hit at `now`.
+    pub fn begin_ageing(&mut self, now: Nanos) {
+        if let Some(ageing) = &mut self.ageing {
+            ageing.begin(&mut self.records, now);
+        }
+    }
+
     /// Calls `tell` with the index of each entry whose time-out has passed by `now`, and again after each further
     /// time-out without a hit; looks at a bounded number of entries.
     pub fn expired(&mut self, now: Nanos, tell: impl FnMut(u32)) {

@@ -19,10 +19,16 @@ const GROUPS_MAX: usize = 1 << 16;
 
 #[derive(Clone)]
 struct Group {
-    members: Vec<GroupMember>,
-    /// Members by place, each with the sum of the weights up to its own.
+    /// As they were given.
+    members: Box<[GroupMember]>,
+    /// Where they are: the group is a user of each of them.
+    places: Box<[u32]>,
+    /// Those that packets go to by place, each with the sum of the weights up to its own.
     shares: Vec<(u64, u32)>,
-    max_size: u32,
+}
+
+fn places(shares: &[(u64, u32)]) -> Box<[u32]> {
+    shares.iter().map(|(_, place)| *place).collect()
 }
 
 /// What has an id and a place, and is in use.
@@ -223,53 +229,65 @@ impl Profile {
         next
     }
 
-    /// The same of groups, with their members and maximal sizes.
+    /// The same of groups, with their members.
     pub fn scan_groups(
         &self,
         cursor: u32,
         max: usize,
-        out: &mut Vec<(u32, Vec<GroupMember>, u32)>,
+        out: &mut Vec<(u32, Vec<GroupMember>)>,
     ) -> Option<u32> {
         let (some, next) = self.groups.scan(cursor, max);
-        out.extend(some.map(|g| (g.id, g.is.members.clone(), g.is.max_size)));
+        out.extend(some.map(|g| (g.id, g.is.members.to_vec())));
         next
     }
 
-    /// Adds a group; `max_size` limits the sum of its weights, 0 does not.
-    pub fn insert_group(
-        &mut self,
-        id: u32,
-        members: &[GroupMember],
-        max_size: u32,
-    ) -> ControlResult {
+    /// Adds a group whose members are all live.
+    pub fn insert_group(&mut self, id: u32, members: &[GroupMember]) -> ControlResult {
         if !self.schema().selector {
             let text = "it has no selector, so it has no groups";
             return self.placed(Err(refusal!("group {id}: {text}")));
         }
         self.placed(self.groups.check_new(id, GROUPS_MAX))?;
-        let shares = self.check_shares(id, members, max_size)?;
-        self.add_users(&shares, 1);
-        let members = members.to_vec();
+        let shares = self.check_shares(id, members)?;
+        let places = places(&shares);
+        self.add_users(&places, 1);
+        let members = members.into();
         self.groups.add(
             id,
             Group {
                 members,
+                places,
                 shares,
-                max_size,
             },
         );
         Ok(())
     }
 
-    /// Replaces the members of a group.
+    /// Replaces the members of a group; all are live.
     pub fn modify_group(&mut self, id: u32, members: &[GroupMember]) -> ControlResult {
-        let max_size = self.groups.by_id_mut(id).map(|group| group.max_size);
-        let shares = self.check_shares(id, members, self.placed(max_size)?)?;
-        self.add_users(&shares, 1);
+        self.placed(self.groups.place(id))?;
+        let shares = self.check_shares(id, members)?;
+        let places = places(&shares);
+        self.add_users(&places, 1);
         let group = self.groups.by_id_mut(id)?;
-        group.members = members.to_vec();
-        let before = std::mem::replace(&mut group.shares, shares);
+        (group.members, group.shares) = (members.into(), shares);
+        let before = std::mem::replace(&mut group.places, places);
         self.add_users(&before, -1);
+        Ok(())
+    }
+
+    /// Has packets go to the `live` of a group's members alone, given in the order that they have there. The others are its
+    /// members all the same.
+    pub fn set_live(&mut self, id: u32, live: &[GroupMember]) -> ControlResult {
+        let place = self.placed(self.groups.place(id))?;
+        let group = self.groups.get(place);
+        let mut all = group.into_iter().flat_map(|group| group.is.members.iter());
+        if !live.iter().all(|own| all.any(|member| member == own)) {
+            let text = "those to be live must be its members, in their order";
+            return self.placed(Err(refusal!("group {id}: {text}")));
+        }
+        let shares = self.check_shares(id, live)?;
+        self.groups.by_id_mut(id)?.shares = shares;
         Ok(())
     }
 
@@ -277,14 +295,13 @@ impl Profile {
     pub fn delete_group(&mut self, id: u32) -> ControlResult {
         let removed = self.groups.remove(id);
         let group = self.placed(removed)?;
-        self.add_users(&group.shares, -1);
+        self.add_users(&group.places, -1);
         Ok(())
     }
 
-    /// Members, as they were given, and maximal size of a group.
-    pub fn get_group(&self, id: u32) -> Option<(Vec<GroupMember>, u32)> {
-        let group = self.groups.by_id(id)?;
-        Some((group.members.clone(), group.max_size))
+    /// The members of a group, as they were given.
+    pub fn get_group(&self, id: u32) -> Option<Vec<GroupMember>> {
+        Some(self.groups.by_id(id)?.members.to_vec())
     }
 
     /// The word of an entry that points to a member.
@@ -315,18 +332,13 @@ impl Profile {
         }
     }
 
-    fn add_users(&mut self, shares: &[(u64, u32)], change: i32) {
-        for &(_, place) in shares {
-            self.members.count_users(place, change);
+    fn add_users(&mut self, places: &[u32], change: i32) {
+        for place in places {
+            self.members.count_users(*place, change);
         }
     }
 
-    fn check_shares(
-        &self,
-        id: u32,
-        members: &[GroupMember],
-        max_size: u32,
-    ) -> ControlResult<Vec<(u64, u32)>> {
+    fn check_shares(&self, id: u32, members: &[GroupMember]) -> ControlResult<Vec<(u64, u32)>> {
         let shares = || {
             let mut weights = Vec::with_capacity(members.len());
             for &GroupMember { member, weight } in members {
@@ -346,14 +358,7 @@ impl Profile {
                 sum += u64::from(weight);
                 (sum, place)
             };
-            let shares = weights.into_iter().map(share).collect();
-            if max_size > 0 && sum > u64::from(max_size) {
-                refuse!(
-                    ResourceExhausted,
-                    "the weights sum up to {sum}; its maximal size is {max_size}"
-                );
-            }
-            Ok(shares)
+            Ok(weights.into_iter().map(share).collect())
         };
         let shares: ControlResult<_> = shares();
         self.placed(shares.at(format_args!("group {id}")))

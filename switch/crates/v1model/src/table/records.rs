@@ -340,6 +340,26 @@ impl Ageing {
         }
     }
 
+    /// All entries count as hit at `now`.
+    pub fn begin(&mut self, records: &mut Records, now: Nanos) {
+        let mut alarms = Vec::with_capacity(self.live);
+        for at in 0..records.end() {
+            if !records.is_live(at) {
+                continue;
+            }
+            records.set_last_hit(at, now);
+            let cold = records.cold(at);
+            if cold.idle_timeout > 0 {
+                alarms.push(Reverse(Alarm {
+                    due: now.saturating_add(cold.idle_timeout),
+                    at,
+                    serial: cold.alarm,
+                }));
+            }
+        }
+        self.alarms = alarms.into();
+    }
+
     /// When to look next; nothing is reported earlier.
     pub fn next_due(&self) -> Option<Nanos> {
         self.alarms.peek().map(|Reverse(alarm)| alarm.due)

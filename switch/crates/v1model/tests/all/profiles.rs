@@ -77,7 +77,7 @@ impl Setup {
         self.bench
             .pipeline
             .profile_mut(self.balance)
-            .insert_group(id, &weighted(members), 0)
+            .insert_group(id, &weighted(members))
             .unwrap();
     }
 
@@ -329,7 +329,7 @@ fn a_selector_spreads_flows_by_weight_and_keeps_each_on_its_member() {
     assert_eq!(shares[10] + shares[30], 0);
     assert_eq!(
         s.bench.pipeline.profile(s.balance).get_group(7),
-        Some((weighted(&[(4, 3), (2, 1)]), 0))
+        Some(weighted(&[(4, 3), (2, 1)]))
     );
     // Members out of the group are free again.
     s.bench
@@ -342,6 +342,19 @@ fn a_selector_spreads_flows_by_weight_and_keeps_each_on_its_member() {
         .profile_mut(s.balance)
         .delete_member(2)
         .unwrap_err();
+    // A member that is not live gets no packets, and is the group's all the same.
+    let balance = s.bench.pipeline.profile_mut(s.balance);
+    balance.set_live(7, &weighted(&[(4, 3)])).unwrap();
+    balance.delete_member(2).unwrap_err();
+    assert_eq!(balance.get_group(7), Some(weighted(&[(4, 3), (2, 1)])));
+    for (id, live, text) in [
+        (7, (3, 1), "group 7: those to be live must be its members"),
+        (8, (4, 3), "there is no group 8"),
+    ] {
+        let error = balance.set_live(id, &weighted(&[live])).unwrap_err();
+        assert!(error.message.contains(text), "{error}");
+    }
+    assert_eq!(s.shares()[40], 6400);
 
     // An empty group does nothing.
     s.bench
@@ -376,7 +389,7 @@ fn wrong_requests_are_refused_and_change_nothing() {
         "action profile MyIngress.shared: there is no member 4"
     );
     assert_eq!(
-        text(p.profile_mut(s.shared).insert_group(1, &[], 0).unwrap_err()),
+        text(p.profile_mut(s.shared).insert_group(1, &[]).unwrap_err()),
         "action profile MyIngress.shared: group 1: it has no selector, so it has no groups"
     );
     for id in 1..=4 {
@@ -401,37 +414,30 @@ fn wrong_requests_are_refused_and_change_nothing() {
     s.spread_member(1, 10);
     s.spread_member(2, 20);
     let p = &mut s.bench.pipeline;
-    let mut group = |members: &[(u32, u32)], max| {
+    let mut group = |members: &[(u32, u32)]| {
         let e = p
             .profile_mut(s.balance)
-            .insert_group(1, &weighted(members), max)
+            .insert_group(1, &weighted(members))
             .unwrap_err();
         (e.kind, e.message)
     };
     let of = "action profile MyIngress.balance: group 1: ";
     assert_eq!(
-        group(&[(1, 0)], 0),
+        group(&[(1, 0)]),
         (
             ErrorKind::InvalidArgument,
             format!("{of}member 1 has weight 0; a weight is at least 1")
         )
     );
     assert_eq!(
-        group(&[(1, 1), (9, 1)], 0),
+        group(&[(1, 1), (9, 1)]),
         (ErrorKind::NotFound, format!("{of}there is no member 9"))
     );
     assert_eq!(
-        group(&[(2, 1), (2, 1)], 0),
+        group(&[(2, 1), (2, 1)]),
         (
             ErrorKind::InvalidArgument,
             format!("{of}member 2 is listed twice")
-        )
-    );
-    assert_eq!(
-        group(&[(1, 3), (2, 2)], 4),
-        (
-            ErrorKind::ResourceExhausted,
-            format!("{of}the weights sum up to 5; its maximal size is 4")
         )
     );
     assert_eq!(

@@ -3,7 +3,7 @@
 
 mod arrays;
 mod others;
-mod profiles;
+pub mod profiles;
 mod replication;
 
 use p4rt::proto::p4rt::{p4_data::Data, Index, P4Data};

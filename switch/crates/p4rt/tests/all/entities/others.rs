@@ -93,6 +93,9 @@ async fn value_sets_change_what_the_parser_takes() {
         a.insert(set(&[])).await.unwrap_err().0,
         Code::InvalidArgument
     );
+    a.modify(set(&[&[0, 1], &[0x43, 0x21]])).await.unwrap();
+    let read = a.read(vec![set(&[])]).await.unwrap();
+    assert_eq!(read, [set(&[&[1], &[0x43, 0x21]])]);
     a.modify(set(&[])).await.unwrap();
     switch.receive(1, unknown).await;
     assert!(switch.sent_nothing().await);

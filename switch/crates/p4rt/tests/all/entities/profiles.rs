@@ -2,16 +2,19 @@
 //! Action profiles: members, groups, one-shots, watched ports.
 
 use crate::common::*;
+use p4rt::proto::p4info::action_profile::{SelectorSizeSemantics, SumOfMembers};
 use p4rt::proto::p4rt::action_profile_group::Member;
 use p4rt::proto::p4rt::entity::Entity as Kind;
+use p4rt::proto::p4rt::set_forwarding_pipeline_config_request::Action as ConfigAction;
 use p4rt::proto::p4rt::table_action::Type as ActionType;
+use p4rt::proto::p4rt::update::Type as Verb;
 use p4rt::proto::p4rt::{
     action_profile_action::WatchKind, ActionProfileAction, ActionProfileActionSet,
     ActionProfileGroup, ActionProfileMember, TableAction, TableEntry,
 };
 use tonic::Code;
 
-fn member(ids: &Ids, profile: &str, member_id: u32, port: u8) -> Kind {
+pub fn member(ids: &Ids, profile: &str, member_id: u32, port: u8) -> Kind {
     let action_profile_id = ids.action_profiles(profile);
     Kind::ActionProfileMember(ActionProfileMember {
         action_profile_id,
@@ -20,7 +23,7 @@ fn member(ids: &Ids, profile: &str, member_id: u32, port: u8) -> Kind {
     })
 }
 
-fn group(ids: &Ids, group_id: u32, members: &[(u32, i32)]) -> ActionProfileGroup {
+pub fn group(ids: &Ids, group_id: u32, members: &[(u32, i32)]) -> ActionProfileGroup {
     let members = members.iter().map(|(member_id, weight)| Member {
         member_id: *member_id,
         weight: *weight,
@@ -34,7 +37,7 @@ fn group(ids: &Ids, group_id: u32, members: &[(u32, i32)]) -> ActionProfileGroup
     }
 }
 
-fn points_to(ids: &Ids, table: &str, kind: u8, to: ActionType) -> Kind {
+pub fn points_to(ids: &Ids, table: &str, kind: u8, to: ActionType) -> Kind {
     Kind::TableEntry(TableEntry {
         table_id: ids.tables(table),
         r#match: vec![exact(1, &[kind])],
@@ -275,6 +278,39 @@ async fn bad_members_and_groups_say_what_is_wrong() {
     );
 }
 
+/// The test's own selector counts weights.
+#[tokio::test]
+async fn a_selector_may_count_the_members_of_a_group() {
+    let switch = Switch::start().await;
+    let (ids, mut a) = (Ids::default(), switch.primary().await);
+    let counting = with_info(|info| {
+        let mut profiles = info.action_profiles.iter_mut();
+        let spread = profiles.find(|p| p.with_selector).unwrap();
+        let members = SumOfMembers {
+            max_member_weight: 5,
+        };
+        spread.selector_size_semantics = Some(SelectorSizeSemantics::SumOfMembers(members));
+    });
+    a.configure(ConfigAction::VerifyAndCommit, Some(counting))
+        .await
+        .unwrap();
+    for id in 1..=3 {
+        a.insert(member(&ids, "spread", id, 2)).await.unwrap();
+    }
+    let of_two = |members: &[(u32, i32)]| {
+        Kind::ActionProfileGroup(ActionProfileGroup {
+            max_size: 2,
+            ..group(&ids, 1, members)
+        })
+    };
+    a.insert(of_two(&[(1, 5), (2, 5)])).await.unwrap();
+    let three = of_two(&[(1, 1), (2, 1), (3, 1)]);
+    let (code, text) = a.modify(three).await.unwrap_err();
+    let part = "a group of size 3 is above the limit of 2";
+    assert_eq!(code, Code::ResourceExhausted);
+    assert!(text.contains(part), "{text}");
+}
+
 #[tokio::test]
 async fn every_id_but_0_is_the_clients() {
     let switch = Switch::start().await;
@@ -336,9 +372,25 @@ async fn entries_of_one_profile_are_all_one_shots_or_none() {
             assert!(text.contains(part), "{text}");
         }
     }
+    // Nor change or delete them.
+    for id in 1..4 {
+        let own = Kind::ActionProfileGroup(group(&ids, id, &[]));
+        for kind in [member(&ids, "spread", id, 3), own] {
+            for verb in [Verb::Modify, Verb::Delete] {
+                let (code, text) = a.one(verb, kind.clone()).await.unwrap_err();
+                assert_eq!(code, Code::NotFound, "{text}");
+                assert!(
+                    text.contains("EntitiesIngress.spread: there is no "),
+                    "{text}"
+                );
+            }
+        }
+    }
+    a.delete(entry(4, one_shot(&ids, &[]))).await.unwrap();
+    a.insert(entry(4, one_shot(&ids, &[3]))).await.unwrap();
 }
 
-fn one_shot(ids: &Ids, ports: &[u8]) -> ActionType {
+pub fn one_shot(ids: &Ids, ports: &[u8]) -> ActionType {
     let actions = ports.iter().map(|port| ActionProfileAction {
         action: Some(ids.call("forward", &[&[*port]])),
         weight: 1,
@@ -355,6 +407,14 @@ async fn one_shots_are_read_back_and_leave_nothing_behind() {
     let switch = Switch::start().await;
     let (ids, mut a) = (Ids::default(), switch.primary().await);
     let entry = |ports: &[u8]| points_to(&ids, "selector_table", 4, one_shot(&ids, ports));
+    let (code, text) = a.insert(entry(&[2, 99])).await.unwrap_err();
+    assert_eq!(
+        (code, text.as_str()),
+        (
+            Code::InvalidArgument,
+            "table EntitiesIngress.selector_table: watched port 99 does not exist"
+        )
+    );
     a.insert(entry(&[2, 3])).await.unwrap();
     let all = Kind::TableEntry(TableEntry {
         table_id: ids.tables("selector_table"),
@@ -376,7 +436,19 @@ async fn one_shots_are_read_back_and_leave_nothing_behind() {
         (Code::InvalidArgument, true),
         "{text}"
     );
-    a.modify(entry(&[4])).await.unwrap();
+    // Numbers are read in their shortest form.
+    let long = ActionProfileAction {
+        action: Some(ids.call("forward", &[&[0, 4]])),
+        weight: 1,
+        watch_kind: Some(WatchKind::WatchPort(vec![0, 4].into())),
+    };
+    let long = ActionType::ActionProfileActionSet(ActionProfileActionSet {
+        action_profile_actions: vec![long],
+        ..Default::default()
+    });
+    a.modify(points_to(&ids, "selector_table", 4, long))
+        .await
+        .unwrap();
     assert_eq!(a.read(vec![all.clone()]).await.unwrap(), [entry(&[4])]);
     switch.receive(1, labelled(1, 1, 4)).await;
     assert_eq!(switch.sent().await.0, 4);

@@ -135,6 +135,27 @@ async fn multicast_groups_and_clone_sessions() {
         .await
         .unwrap();
     assert_eq!(port, 510);
+    // Ports are read as the shortest strings, however long they were written, and metadata have a limit.
+    let group = |port: &[u8], metadata| {
+        let mut replicas = replicas(&[(0, 1)]);
+        replicas[0].port_kind = Some(PortKind::Port(port.to_vec().into()));
+        all(Some(PreType::MulticastGroupEntry(MulticastGroupEntry {
+            multicast_group_id: 8,
+            replicas,
+            metadata: vec![1; metadata].into(),
+        })))
+    };
+    a.insert(group(&[0, 0, 5], 4_096)).await.unwrap();
+    let short = group(&[5], 4_096);
+    assert_eq!(a.read(vec![short.clone()]).await.unwrap(), [short]);
+    let (code, text) = a.modify(group(&[5], 4_097)).await.unwrap_err();
+    assert_eq!(
+        (code, text.as_str()),
+        (
+            Code::InvalidArgument,
+            "multicast group 8: bytes of metadata 4097 is not within 0 to 4096"
+        )
+    );
 }
 
 /// In p4runtime.proto before 1.4 `egress_port` was no oneof: port 0, a port as any other in v1model, is nothing on the wire.

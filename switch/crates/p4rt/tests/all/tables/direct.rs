@@ -199,6 +199,20 @@ async fn direct_meters_are_configured() {
         (Code::InvalidArgument, true),
         "{text}"
     );
+    // Of a MODIFY whose rates are refused nothing is applied.
+    let low = MeterConfig { pir: 999, ..config };
+    let (code, text) = a
+        .modify(Kind::TableEntry(TableEntry {
+            meter_config: Some(low),
+            ..ids.exact(&[5], 4)
+        }))
+        .await
+        .unwrap_err();
+    let peak = "peak rate 999 is below the committed rate 1000";
+    assert!(text.contains(peak), "{text}");
+    assert_eq!(code, Code::InvalidArgument);
+    let read = a.read(vec![Kind::TableEntry(key.clone())]).await;
+    assert_eq!(read.unwrap(), [Kind::TableEntry(ids.exact(&[5], 3))]);
 }
 
 #[tokio::test]
