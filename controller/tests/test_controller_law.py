@@ -213,12 +213,15 @@ def test_nothing_to_compare(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(one.qthresh_packets is None for one in decided.values())
 
 
-def test_an_outage_teaches_nothing() -> None:
-    before: dict[str, Decision] = {}
-    law = Law[str]()
-    for second in range(5):
-        before = look(law, second, {"a": counted(170 * second), "b": counted(80 * second)})
-    assert look(law, 5.0, {"a": counted(680), "b": counted(320)}) == before
+def test_in_an_outage_nothing_is_decided() -> None:
+    """A decision that stayed would tap the same flow once more each second, and give a threshold to a flow whose entry has gone."""
+    law, counts = Law[str](), dict[str, FlowCount]()
+    for second in range(3):
+        counts = {"big": counted(3200 * second), "small": counted(540 * second)}
+        look(law, second, counts, LONG)
+    assert law.last["big"].tap
+    del counts["small"]
+    assert law.step(3.0, counts, LONG, model_of(counts)) is None
 
 
 def idle_line(drops: int, law: Law[str], start: int, seconds: int, packets: int) -> dict[str, Decision]:

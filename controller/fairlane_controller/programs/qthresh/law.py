@@ -327,7 +327,7 @@ class Law(Generic[Flow]):
 
         Returns:
             A decision for each flow; one without `qthresh_packets` means what (9) says, as all do where fewer than two flows want a share, or more than
-            `MAX_FLOWS`. None at the first step.
+            `MAX_FLOWS`. None at the first step and in an outage: what is in force stays.
         """
         before_s, self._at_s, self._step_s = self._at_s, now_s, step_s or PERIOD_S
         elapsed_s = 0.0 if before_s is None else now_s - before_s
@@ -340,8 +340,8 @@ class Law(Generic[Flow]):
         self._watch_line(used, sum(refused for _, refused in taken), elapsed_s)
         self._watch_path(port, elapsed_s)
         active = [one for one in self._states.values() if now_s - one.moved_s <= ACTIVE_S and one.weight > 0]
-        if active and carried_bps <= 0:  # an outage: nothing to learn, what is in force stays
-            return self.last
+        if active and carried_bps <= 0:  # an outage: nothing to learn
+            return None
         for one in active:
             self._find_content(one, used, refused_now=one.refused_s >= now_s)
         rtt_s = port.t_res_s + self._queue_packets * port.packet_s
