@@ -224,6 +224,16 @@ def test_in_an_outage_nothing_is_decided() -> None:
     assert law.step(3.0, counts, LONG, model_of(counts)) is None
 
 
+def test_after_a_lost_connection_the_law_begins_with_a_first_step() -> None:
+    """As one step, a minute in which one flow got 52 % and the other 48 % made thresholds of 2 and 19 packets."""
+    law = Law[str]()
+    for second in range(3):
+        look(law, second, {"a": counted(125 * second), "b": counted(125 * second)})
+    assert look(law, 62, {"a": counted(250 + 7800), "b": counted(250 + 7200)}) == {}
+    after = look(law, 63, {"a": counted(250 + 7925), "b": counted(250 + 7325)})
+    assert [one.exact_packets for one in after.values()] == [pytest.approx(MODEL, rel=0.01)] * 2
+
+
 def idle_line(drops: int, law: Law[str], start: int, seconds: int, packets: int) -> dict[str, Decision]:
     """Two flows that share the line alike, `packets` a second together, and grow."""
     decided: dict[str, Decision] = {}

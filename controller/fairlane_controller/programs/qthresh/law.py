@@ -44,6 +44,8 @@ Flow = TypeVar("Flow", bound=Hashable)
 
 PERIOD_S = 1.0
 "dt: between two steps. A write a second and port is what a switch takes beside its traffic."
+LONGEST_STEPS = 5.0
+"After more steps than this (a lost connection, a line that was not measured) the counters are only taken: the integral over it would sweep over the whole range."
 FLOWS_PER_S = 85.0
 "With more flows than this the steps are farther apart: reading, deciding and writing take 0.08 ms a flow (256 flows, n = 30), and are to take less than 1 % of a processor."
 ACTIVE_S = 2.0
@@ -296,7 +298,7 @@ class Law(Generic[Flow]):
     "u; None before the first step."
     is_long: bool = False
     _states: dict[Flow, _State] = field(default_factory=lambda: {})
-    _at_s: float | None = None
+    _at_s: float = -math.inf
     _step_s: float = 1.0
     "dt."
     _queue_packets: float = 0.0
@@ -327,11 +329,12 @@ class Law(Generic[Flow]):
 
         Returns:
             A decision for each flow; one without `qthresh_packets` means what (9) says, as all do where fewer than two flows want a share, or more than
-            `MAX_FLOWS`. None at the first step and in an outage: what is in force stays.
+            `MAX_FLOWS`. None at the first step, also after `LONGEST_STEPS`, and in an outage: what is in force stays.
         """
-        before_s, self._at_s, self._step_s = self._at_s, now_s, step_s or PERIOD_S
-        elapsed_s = 0.0 if before_s is None else now_s - before_s
-        self._meet(now_s, model_packets, in_force_packets or {}, first=before_s is None)
+        elapsed_s, self._at_s, self._step_s = now_s - self._at_s, now_s, step_s or PERIOD_S
+        is_first = elapsed_s > LONGEST_STEPS * self._step_s
+        elapsed_s = 0.0 if is_first else elapsed_s
+        self._meet(now_s, model_packets, in_force_packets or {}, first=is_first)
         taken = [self._states[flow].take(now_s, count, elapsed_s) for flow, count in counts.items()]
         if elapsed_s <= 0:
             return None
