@@ -329,6 +329,16 @@ def test_one_tap_at_a_time_and_none_before_it_shows() -> None:
     assert len(taps) > 1
 
 
+def test_a_flow_with_a_new_entry_waits_for_no_tap() -> None:
+    """As when the switch has restarted: its counters began at 0, and the tap went with the old entry."""
+    law, taps = Law[str](), list[int]()
+    for second, since_s in enumerate((0, 1, 2, 1, 2, 3)):
+        decided = look(law, second, {"big": counted(3200 * since_s), "small": counted(540 * since_s)}, LONG)
+        if decided and decided["big"].tap:
+            taps.append(second)
+    assert taps == [2, 4]
+
+
 def test_a_flow_that_taps_do_not_reach_is_held() -> None:
     decided: dict[str, Decision] = {}
     law, sent, lost = Law[str](), {"deaf": 0.0, "other": 0.0}, 0

@@ -270,8 +270,8 @@ class _State:
     def take(self, now_s: float, count: FlowCount, elapsed_s: float) -> tuple[int, int]:
         """Take its counters; what it carried since the last step in bytes, and how many packets it lost."""
         before, self.last, self.weight = self.last, count, count.weight
-        if before is None or count.arrived_packets < before.arrived_packets:  # a new flow's counters began at 0
-            self.moved_s, self.rate_bps, self.sent_packets = now_s, 0.0, count.arrived_packets
+        if before is None or count.arrived_packets < before.arrived_packets:  # a new entry: counters from 0, no tap
+            self.moved_s, self.rate_bps, self.sent_packets, self.awaits_tap = now_s, 0.0, count.arrived_packets, False
             return count.carried_bytes, count.dropped_packets
         got, lost = count.carried_bytes - before.carried_bytes, count.dropped_packets - before.dropped_packets
         self.sent_packets = count.arrived_packets - before.arrived_packets
