@@ -88,6 +88,14 @@ async def test_an_adopted_flow_has_its_port_and_class_again(tmp_path: Path) -> N
     }  # fmt: skip
 
 
+async def test_taps_go_on_from_the_numbers_of_the_entries() -> None:
+    """A restarted loop began at 1: a flow whose entry had that number would have lost no packet, and waited for it."""
+    entries = [key(number).entry(number, Flow((3, 0), tap=tap)) for number, tap in enumerate((2, 7, 0))]
+    flows = flows_of(idle_timeout_s=10.0)
+    await flows.take_over(cast("SwitchClient", HeldEntries(entries)))
+    assert flows.next_tap() == 8
+
+
 class FullSwitch(HeldEntries):
     """A switch that has no room."""
 

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fairlane_controller.measure.estimators import Estimate
+from fairlane_controller.measure.port import PortMeasurement
 from fairlane_controller.programs.qthresh.cli_threshold import edited
+from fairlane_controller.programs.qthresh.decide import Outcome, ThresholdDecider
 from fairlane_controller.programs.qthresh.flows import RESTING_SLOTS, FlowKey
 from fairlane_controller.programs.qthresh.names import Scheme
 from fairlane_controller.programs.qthresh.policies import (
@@ -112,6 +115,21 @@ def test_lanes_follow_the_port_s_queues_and_scheduler() -> None:
     current = {f"{one.port}/{one.traffic_class}": one.entry for one in (held, *others)}
     for port, lanes in ((DRR, Lanes(2048, 1024)), (STRICT, Lanes())):
         assert [*Qthresh().entries_for_queues(port, current)] == [replace(held, lanes=lanes).entry]
+
+
+def test_a_threshold_that_is_right_is_written_again_for_its_spacing() -> None:
+    """A port that came from qthresh with the threshold of (9) kept a spacing of 0, and one whose room bounds (9) kept that of a path that was."""
+    decider, settings = ThresholdDecider(in_force_packets=6), PolicySettings(k=4 / 3)
+    spacing_us, written = 0, list[tuple[int, int | None, int]]()
+    for step, t_res_s in enumerate([0.02] * 4 + [0.018, 0.022] * 4 + [0.3] * 4):
+        bw, t_res, l_d, n_c = (Estimate(value, 50, 0.1, 0.0) for value in (2e6, t_res_s, 1000.0, 2.0))
+        port = PortMeasurement(bw, t_res, l_d, n_c)
+        decision = decider.evaluate(step / 4, port, settings, 6, has_lane=True, spacing_us=spacing_us)
+        spacing_us = decision.spacing_us
+        if decision.outcome is Outcome.WRITE:
+            decider.record_write(step / 4, 6)
+            written.append((step, decision.qthresh_packets, spacing_us))
+    assert written == [(1, 6, 60_000), (13, 6, 900_000)]
 
 
 def test_few_flows_have_small_slots() -> None:

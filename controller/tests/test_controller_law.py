@@ -213,12 +213,25 @@ def test_nothing_to_compare(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(one.qthresh_packets is None for one in decided.values())
 
 
-def test_an_outage_teaches_nothing() -> None:
-    before: dict[str, Decision] = {}
+def test_in_an_outage_nothing_is_decided() -> None:
+    """A decision that stayed would tap the same flow once more each second, and give a threshold to a flow whose entry has gone."""
+    law, counts = Law[str](), dict[str, FlowCount]()
+    for second in range(3):
+        counts = {"big": counted(3200 * second), "small": counted(540 * second)}
+        look(law, second, counts, LONG)
+    assert law.last["big"].tap
+    del counts["small"]
+    assert law.step(3.0, counts, LONG, model_of(counts)) is None
+
+
+def test_after_a_lost_connection_the_law_begins_with_a_first_step() -> None:
+    """As one step, a minute in which one flow got 52 % and the other 48 % made thresholds of 2 and 19 packets."""
     law = Law[str]()
-    for second in range(5):
-        before = look(law, second, {"a": counted(170 * second), "b": counted(80 * second)})
-    assert look(law, 5.0, {"a": counted(680), "b": counted(320)}) == before
+    for second in range(3):
+        look(law, second, {"a": counted(125 * second), "b": counted(125 * second)})
+    assert look(law, 62, {"a": counted(250 + 7800), "b": counted(250 + 7200)}) == {}
+    after = look(law, 63, {"a": counted(250 + 7925), "b": counted(250 + 7325)})
+    assert [one.exact_packets for one in after.values()] == [pytest.approx(MODEL, rel=0.01)] * 2
 
 
 def idle_line(drops: int, law: Law[str], start: int, seconds: int, packets: int) -> dict[str, Decision]:
@@ -314,6 +327,16 @@ def test_one_tap_at_a_time_and_none_before_it_shows() -> None:
             lost = 1  # only now does enough wait at the port
     assert len([t for t in taps if t <= 20]) == 1, "the first one has not reached the flow yet"
     assert len(taps) > 1
+
+
+def test_a_flow_with_a_new_entry_waits_for_no_tap() -> None:
+    """As when the switch has restarted: its counters began at 0, and the tap went with the old entry."""
+    law, taps = Law[str](), list[int]()
+    for second, since_s in enumerate((0, 1, 2, 1, 2, 3)):
+        decided = look(law, second, {"big": counted(3200 * since_s), "small": counted(540 * since_s)}, LONG)
+        if decided and decided["big"].tap:
+            taps.append(second)
+    assert taps == [2, 4]
 
 
 def test_a_flow_that_taps_do_not_reach_is_held() -> None:

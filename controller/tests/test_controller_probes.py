@@ -156,27 +156,34 @@ def test_times_that_bit_errors_made_do_not_count() -> None:
 # ---- with a port's reports and ACKs -------------------------------------------------------------------------------------
 
 
-def probe_of(meter: PortMeter, now_s: float, two_tau_s: float) -> None:
+def probe_of(meter: PortMeter, now_s: float, two_tau_s: float, rate_bps: float = RATE_BPS) -> None:
     probe = meter.link.send(now_s - two_tau_s)
-    away_us = round(1e6 * (two_tau_s + 2 * 8 * FRAME_BYTES / RATE_BPS))
+    away_us = round(1e6 * (two_tau_s + 2 * 8 * FRAME_BYTES / rate_bps))
     meter.on_probe(now_s, replace(probe, departed_us=1_000_000, returned_us=1_000_000 + away_us))
 
 
-def report() -> PortReport:
+def report(rate_bps: float = RATE_BPS) -> PortReport:
     packets = 122
-    return PortReport(200_000, round(8e6 * packets * 1014 / RATE_BPS), packets * 1014, packets, 2, 3, 3000)
+    return PortReport(200_000, round(8e6 * packets * 1014 / rate_bps), packets * 1014, packets, 2, 3, 3000)
 
 
-def play(meter: PortMeter, begin_s: float, end_s: float, two_tau_s: float, t_res_s: float | None) -> None:
+def play(
+    meter: PortMeter,
+    begin_s: float,
+    end_s: float,
+    two_tau_s: float,
+    t_res_s: float | None,
+    rate_bps: float = RATE_BPS,
+) -> None:
     """Reports and probes five times a second; two flows' ACKs ten times, where there are any."""
     for tick in range(round((end_s - begin_s) * 10)):
         now_s = begin_s + tick / 10
         if t_res_s is not None:
             for flow in (1, 2):
-                meter.on_t_res(now_s, TResSample(flow, 1014, round(1e6 * (t_res_s + 8 * 1014 / RATE_BPS))))
+                meter.on_t_res(now_s, TResSample(flow, 1014, round(1e6 * (t_res_s + 8 * 1014 / rate_bps))))
         if tick % 2:
-            meter.on_report(now_s, report())
-            probe_of(meter, now_s, two_tau_s)
+            meter.on_report(now_s, report(rate_bps))
+            probe_of(meter, now_s, two_tau_s, rate_bps)
 
 
 def test_t_ack_is_what_the_acks_take_longer_than_the_link() -> None:
@@ -208,6 +215,17 @@ def test_after_a_change_of_delay_the_probes_stand_for_acks_that_are_still_to_com
     assert got.t_res_s is not None
     assert got.t_res_s.value == pytest.approx(0.203, abs=1e-5)
     assert got.t_res_s.age_s < 0.5
+
+
+def test_after_a_change_of_rate_the_acks_stand_for_a_t_ack_that_is_still_to_come() -> None:
+    """T_ACK of the old rate stood for it, for the 30 s after which ACKs that are all late count as a longer path."""
+    meter = PortMeter(MeasureOptions())
+    play(meter, 0.0, 10.0, 0.004, 0.007)
+    assert meter.measurement(10.0).t_res_source == "probes"
+    play(meter, 10.0, 11.0, 0.004, 0.01, RATE_BPS / 5)
+    got = meter.measurement(11.0)
+    assert got.t_res_s is not None
+    assert (got.t_res_source, got.t_res_s.value) == ("acks", pytest.approx(0.01, abs=1e-5))
 
 
 def test_a_busy_link_without_tcp_has_t_res_of_its_probes() -> None:

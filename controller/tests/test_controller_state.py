@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.gfr.config import gfr_store
-from fairlane_controller.programs.qthresh.policies import LoopStore
+from fairlane_controller.programs.qthresh.names import Scheme
+from fairlane_controller.programs.qthresh.policies import LoopStore, Policy
 from fairlane_controller.programs.qthresh.settings import PolicySettings
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import find_folder, read_run_state
@@ -126,6 +129,26 @@ def test_settings_outlive_the_process_and_are_seen_by_others(tmp_path: Path) -> 
         again = each.policy("s1", 3, 0)
         assert (again.mode, again.weight, again.threshold) == ("manual", 2.0, 7)
         assert each.policy("s1", 3, 0) is again, "what nobody has changed is not parsed again"
+
+
+async def test_of_two_policies_the_newest_is_remembered_while_the_file_is_busy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, newest = LoopStore(tmp_path), threading.Event()
+    put = store.store.put
+
+    def put_slowly(documents: dict[str, Any]) -> None:
+        """The first policy waits until the newest was put, if that does not wait for it."""
+        if documents["current/s1"][0]["qthresh_packets"] == 6:
+            newest.wait(0.5)
+        put(documents)
+        newest.set()
+
+    monkeypatch.setattr(store.store, "put", put_slowly)
+    for packets in (6, 8):
+        store.remember("s1", [Policy(3, 0, Scheme.QTHRESH, packets)])
+    await asyncio.get_running_loop().shutdown_default_executor()
+    assert store.read_policies("s1") == [Policy(3, 0, Scheme.QTHRESH, 8)]
 
 
 def test_settings_that_are_none_are_refused_and_stay(tmp_path: Path) -> None:

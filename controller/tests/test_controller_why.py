@@ -51,6 +51,12 @@ def test_what_bounds_a_threshold_is_named() -> None:
     )
 
 
+def test_a_threshold_that_stays_with_another_spacing() -> None:
+    assert said(ThresholdDecider(samples=1, in_force_packets=6), 0.0, has_lane=True) == (
+        f"the threshold 6 stays: losses of a flow are to be 20.4 ms apart: (9) says 5.5 with k 1.95 and {KNOWN}"
+    )
+
+
 def test_tuning_says_what_was_done() -> None:
     law = Law[str](utilisation=0.987)
     law.last = {"a": Decision(Why.TUNED, 0.9e6, -0.1, 5.0, 5), "b": Decision(Why.TUNED, 1.3e6, 0.3, 7.0, 7)}

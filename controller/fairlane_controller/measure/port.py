@@ -290,9 +290,11 @@ class PortMeter:
         two_tau_s, tau_s, t_ack_s = self.link.two_tau_s(now_s), None, None
         if two_tau_s is not None:
             tau_s = replace(two_tau_s, value=two_tau_s.value / 2, uncertainty=two_tau_s.uncertainty / 2)
-        if self._last_t_ack is not None:  # where no ACK was timed within the window the last one, as old as it is
+        if self._last_t_ack is not None:
             since_s, last = self._last_t_ack
-            t_ack_s = self._t_ack.estimate(now_s) or replace(last, age_s=now_s - since_s)
+            t_ack_s = self._t_ack.estimate(now_s)
+            if t_ack_s is None and (of_acks_s is None or of_acks_s.count < T_ACK_MIN_COUNT):
+                t_ack_s = replace(last, age_s=now_s - since_s)  # hardly an ACK was timed: the last one, as old as it is
         t_res_s, source = of_acks_s, "" if of_acks_s is None else "acks"
         if two_tau_s is not None and t_ack_s is not None:
             # (6) with the usual T_ACK, because ACKs come with delayed-ACK timers of their own.

@@ -34,7 +34,6 @@ CORE_METRICS: dict[str, tuple[tuple[str, ...], str]] = {
     "fairlane_measurement_uncertainty": ((*_PORT, "quantity"), "95 % half-width, in the quantity's unit."),
     "fairlane_loop_up": ((), "1 when a control loop runs for the topology."),
     "fairlane_loop_primary": (("switch",), "1 when the loop is connected to the switch as its primary."),
-    "fairlane_loop_dry_run": ((), "1 when the loop writes nothing."),
     "fairlane_loop_flows": (("switch",), "Flow entries that the loop maintains."),
     "fairlane_loop_flows_missed_total": (("switch",), "New flows that found no free slot."),
 }
@@ -107,8 +106,6 @@ def samples(snapshot: Snapshot) -> Iterator[Sample]:
         for row in rows:
             yield from _columns(kind.name, kind.columns, (*row.place, row.key), row.values)
     yield "fairlane_loop_up", (), snapshot.loop is not None
-    if snapshot.loop is not None:
-        yield "fairlane_loop_dry_run", (), any(row.details.get("dry_run") for row in snapshot.loop)
     for row in snapshot.loop or ():
         yield "fairlane_loop_primary", (row.switch,), row.connected and row.error is None
         yield "fairlane_loop_flows", (row.switch,), row.details.get("flows")

@@ -36,9 +36,6 @@ EVALUATE_PERIOD_S = 0.25
 MANY_FLOWS_LIST_S = 0.1
 """Max delay of a list of T_res samples with more flows than `few_flows`: each list takes the loop's time, however long it is."""
 
-SPACING_TRIPS = 3.0
-"""Between two refusals of a flow in its lane, in T_res: a round trip in which a whole threshold by (9), about two windows, waits."""
-
 
 Key = tuple[int, int]
 """(egress port, class)."""
@@ -221,7 +218,9 @@ class QthreshControl(SwitchControl):
             if measured.n_c is not None:
                 room = lane_room(port.capacity_packets, measured.n_c.value, mean_weight)
         in_force = settings.model_copy(update={"weight": policy.weight})
-        decision = one.decider.evaluate(now_s, measured, in_force, room, longer=longer, has_lane=has_lane)
+        decision = one.decider.evaluate(
+            now_s, measured, in_force, room, longer=longer, has_lane=has_lane, spacing_us=policy.spacing_us
+        )
         if decision.plan is not None:
             one.planned, one.longest = decision.exact_packets, room / (settings.k * decision.plan.w_best_packets)
         writes = decision.outcome is Outcome.WRITE
@@ -233,9 +232,7 @@ class QthreshControl(SwitchControl):
         if one.is_waiting:
             return
         if writes and decision.qthresh_packets is not None:
-            new = replace(policy, qthresh_packets=decision.qthresh_packets)
-            if has_lane and measured.t_res_s is not None:
-                new = replace(new, spacing_us=round(SPACING_TRIPS * 1e6 * measured.t_res_s.value))
+            new = replace(policy, qthresh_packets=decision.qthresh_packets, spacing_us=decision.spacing_us)
             what = f"the threshold of port {new.port} class {new.traffic_class}"
             write = partial(SwitchClient.write, updates=[~new.entry])
             if not await self.session.attempt(client, what, write, keep=False):

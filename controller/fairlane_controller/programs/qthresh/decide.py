@@ -22,6 +22,10 @@ MIN_WRITE_INTERVAL_S = 1.0
 MARGIN_PACKETS, MARGIN_RATIO = 0.1, 0.02
 """Hysteresis: how far the exact value must be past the rounding boundary of the value in force, and how far as a part of that value:
 a packet more or less is nothing to a threshold of a hundred."""
+SPACING_TRIPS = 3.0
+"""Between two refusals of a flow in its lane, in T_res: a round trip in which a whole threshold by (9), about two windows, waits."""
+SPACING_RATIO = 0.25
+"""A spacing in force is right when the wanted one differs from it by no more than this part."""
 AGREE_RATIO = 0.05
 """Values agree when they differ by no more than a packet, or by no more than this part."""
 MAX_AGE_S, MAX_T_RES_AGE_S = 3.0, 10.0
@@ -51,6 +55,8 @@ class Decision:
     "(9) within the bounds, not rounded."
     bound: str = ""
     "What keeps (9) from being in force as it is: `the shortest lane`, `the port's capacity`; empty when nothing does."
+    spacing_us: int = 0
+    "Between two refusals of a flow in its lane, as it should be in force after it."
 
 
 @dataclass
@@ -73,8 +79,9 @@ class ThresholdDecider:
         *,
         longer: float = 1.0,
         has_lane: bool = False,
+        spacing_us: int = 0,
     ) -> Decision:
-        """Decide at `now_s` by (9), within the port's capacity.
+        """Decide at `now_s` by (9), within the port's capacity; in lanes a threshold that is right is written once more where its spacing is wrong.
 
         The caller writes when the outcome is WRITE and then calls `record_write`.
 
@@ -85,11 +92,12 @@ class ThresholdDecider:
             capacity_packets: what may wait at the port; in a lane a flow's part of it.
             longer: k is multiplied by it.
             has_lane: whether each flow has a queue of its own.
+            spacing_us: what is in force between two refusals of a flow there.
         """
-        known = _known(measured)
+        known, current = _known(measured), self.in_force_packets
         if isinstance(known, str):
             self._candidate, self._agreed = None, 0
-            return Decision(Outcome.NOT_READY, known, self.in_force_packets, self.in_force_packets)
+            return Decision(Outcome.NOT_READY, known, current, current, spacing_us=spacing_us)
         bw_bps, t_res_s, l_d_bytes, n_c = known
         if has_lane:
             capacity_packets = max(LANE_MIN_PACKETS, int(capacity_packets))
@@ -101,9 +109,14 @@ class ThresholdDecider:
             bound = "the port's capacity"
         elif has_lane and exact < LANE_MIN_PACKETS:
             exact, bound = float(min(LANE_MIN_PACKETS, capacity)), "the shortest lane"
-        current, wanted = self.in_force_packets, round_half_up(exact)
-        outcome, reason = self._decide(now_s, current, wanted, exact)
-        return Decision(outcome, reason, wanted if outcome is Outcome.WRITE else current, current, plan, exact, bound)
+        wanted_us = round(SPACING_TRIPS * 1e6 * t_res_s) if has_lane else spacing_us
+        is_spaced, wanted = abs(wanted_us - spacing_us) <= SPACING_RATIO * spacing_us, round_half_up(exact)
+        outcome, reason = self._decide(now_s, current, wanted, exact, is_spaced=is_spaced)
+        if outcome is not Outcome.WRITE:
+            return Decision(outcome, reason, current, current, plan, exact, bound, spacing_us)
+        if wanted == current:
+            reason = f"losses of a flow are to be {format_time(wanted_us / 1e6)} apart"
+        return Decision(outcome, reason, wanted, current, plan, exact, bound, wanted_us)
 
     def record_write(self, now_s: float, packets: int) -> None:
         """Record that the switch has a threshold of `packets` since `now_s`."""
@@ -114,8 +127,10 @@ class ThresholdDecider:
         """Whether the last write is a minimum interval ago."""
         return now_s - self._last_write_s >= MIN_WRITE_INTERVAL_S - 1e-6
 
-    def _decide(self, now_s: float, current: int | None, wanted: int, exact: float) -> tuple[Outcome, str]:
-        if current is not None:
+    def _decide(
+        self, now_s: float, current: int | None, wanted: int, exact: float, *, is_spaced: bool
+    ) -> tuple[Outcome, str]:
+        if current is not None and is_spaced:
             boundary = current + 0.5 if wanted > current else current - 0.5
             margin = max(MARGIN_PACKETS, MARGIN_RATIO * current)
             if wanted == current or abs(exact - boundary) < margin:
@@ -173,7 +188,7 @@ def explain_decision(decision: Decision, measured: PortMeasurement) -> str:
     )
     known = ", ".join(filter(None, texts))
     text = f"the threshold {before or 'is not set and'} stays: {decision.reason}"
-    if decision.outcome is Outcome.WRITE:
+    if decision.outcome is Outcome.WRITE and decision.qthresh_packets != before:
         text = f"the threshold goes from {before or 'none'} to {decision.qthresh_packets} packets"
     if plan is None:
         return f"{text} (known: {known or 'nothing'})"

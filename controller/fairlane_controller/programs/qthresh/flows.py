@@ -132,6 +132,12 @@ class Flows(LearnedTable[FlowKey, Flow]):
         """As `parse_flow`."""
         return parse_flow(entry)
 
+    async def take_over(self, client: SwitchClient) -> int:
+        """As `LearnedTable.take_over`; taps go on from the entries' numbers, since a flow loses no packet for a number that it has had."""
+        flows = await super().take_over(client)
+        self.tap = max([self.tap, *(one.tap for one in self.values.values())])
+        return flows
+
     async def untune(self, client: SwitchClient, flows: Iterable[FlowKey]) -> int:
         """Give these flows their own or their class's weight back; as `change`."""
         values = {flow: self.values[flow] for flow in flows}

@@ -44,6 +44,8 @@ Flow = TypeVar("Flow", bound=Hashable)
 
 PERIOD_S = 1.0
 "dt: between two steps. A write a second and port is what a switch takes beside its traffic."
+LONGEST_STEPS = 5.0
+"After more steps than this (a lost connection, a line that was not measured) the counters are only taken: the integral over it would sweep over the whole range."
 FLOWS_PER_S = 85.0
 "With more flows than this the steps are farther apart: reading, deciding and writing take 0.08 ms a flow (256 flows, n = 30), and are to take less than 1 % of a processor."
 ACTIVE_S = 2.0
@@ -268,8 +270,8 @@ class _State:
     def take(self, now_s: float, count: FlowCount, elapsed_s: float) -> tuple[int, int]:
         """Take its counters; what it carried since the last step in bytes, and how many packets it lost."""
         before, self.last, self.weight = self.last, count, count.weight
-        if before is None or count.arrived_packets < before.arrived_packets:  # a new flow's counters began at 0
-            self.moved_s, self.rate_bps, self.sent_packets = now_s, 0.0, count.arrived_packets
+        if before is None or count.arrived_packets < before.arrived_packets:  # a new entry: counters from 0, no tap
+            self.moved_s, self.rate_bps, self.sent_packets, self.awaits_tap = now_s, 0.0, count.arrived_packets, False
             return count.carried_bytes, count.dropped_packets
         got, lost = count.carried_bytes - before.carried_bytes, count.dropped_packets - before.dropped_packets
         self.sent_packets = count.arrived_packets - before.arrived_packets
@@ -296,7 +298,7 @@ class Law(Generic[Flow]):
     "u; None before the first step."
     is_long: bool = False
     _states: dict[Flow, _State] = field(default_factory=lambda: {})
-    _at_s: float | None = None
+    _at_s: float = -math.inf
     _step_s: float = 1.0
     "dt."
     _queue_packets: float = 0.0
@@ -327,11 +329,12 @@ class Law(Generic[Flow]):
 
         Returns:
             A decision for each flow; one without `qthresh_packets` means what (9) says, as all do where fewer than two flows want a share, or more than
-            `MAX_FLOWS`. None at the first step.
+            `MAX_FLOWS`. None at the first step, also after `LONGEST_STEPS`, and in an outage: what is in force stays.
         """
-        before_s, self._at_s, self._step_s = self._at_s, now_s, step_s or PERIOD_S
-        elapsed_s = 0.0 if before_s is None else now_s - before_s
-        self._meet(now_s, model_packets, in_force_packets or {}, first=before_s is None)
+        elapsed_s, self._at_s, self._step_s = now_s - self._at_s, now_s, step_s or PERIOD_S
+        is_first = elapsed_s > LONGEST_STEPS * self._step_s
+        elapsed_s = 0.0 if is_first else elapsed_s
+        self._meet(now_s, model_packets, in_force_packets or {}, first=is_first)
         taken = [self._states[flow].take(now_s, count, elapsed_s) for flow, count in counts.items()]
         if elapsed_s <= 0:
             return None
@@ -340,8 +343,8 @@ class Law(Generic[Flow]):
         self._watch_line(used, sum(refused for _, refused in taken), elapsed_s)
         self._watch_path(port, elapsed_s)
         active = [one for one in self._states.values() if now_s - one.moved_s <= ACTIVE_S and one.weight > 0]
-        if active and carried_bps <= 0:  # an outage: nothing to learn, what is in force stays
-            return self.last
+        if active and carried_bps <= 0:  # an outage: nothing to learn
+            return None
         for one in active:
             self._find_content(one, used, refused_now=one.refused_s >= now_s)
         rtt_s = port.t_res_s + self._queue_packets * port.packet_s

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -248,6 +249,7 @@ class LoopStore(Documents[PolicySettings]):
         super().__init__(folder, "policy/", PolicySettings, "settings of policies")
         self._is_persistent = folder is not None
         self._current: dict[str, Any] = {}
+        self._writing = threading.Lock()
 
     def policy(self, switch: str, port: int, traffic_class: int) -> PolicySettings:
         """The settings of a policy, the defaults where it was never set."""
@@ -265,11 +267,12 @@ class LoopStore(Documents[PolicySettings]):
         current = _POLICIES.dump_python([*policies], mode="json")
         if self._is_persistent and current and self._current.get(switch) != current:
             self._current[switch] = current
-            asyncio.get_running_loop().run_in_executor(None, self._write, CURRENT + switch, current)
+            asyncio.get_running_loop().run_in_executor(None, self._write, switch)
 
-    def _write(self, name: str, value: Any) -> None:
-        with suppress(FairlaneError):
-            self.store.put({name: value})
+    def _write(self, switch: str) -> None:
+        """In a thread of its own; the newest one last, where the state file is busy."""
+        with self._writing, suppress(FairlaneError):
+            self.store.put({CURRENT + switch: self._current[switch]})
 
 
 # ---- a set-up --------------------------------------------------------------------------------------------------------
