@@ -104,8 +104,6 @@ CC_INLINE cc_u32 vegas_ssthresh(const struct cc_tcp *tcp) { return cc_max(tcp->s
 CC_INLINE void vegas_cwnd_event(struct vegas *st, struct cc_tcp *tcp, cc_u32 event) {
 	if (event == CC_EVENT_LOSS) {
 		tcp->snd_ssthresh = cc_max(tcp->snd_cwnd / 2, 2);
-		st->increase = VEGAS_SLOW_START;
-		st->grow_this_rtt = 1;
 	} else if (event == CC_COMPLETE_CWR && tcp->snd_cwnd == tcp->snd_ssthresh) {
 		tcp->snd_ssthresh = 2;
 	}
@@ -121,6 +119,11 @@ CC_INLINE void vegas_set_state(struct vegas *st, struct cc_tcp *tcp, cc_u32 new_
 	}
 	if (new_state == CC_RECOVERY || new_state == CC_CWR)
 		st->increase = VEGAS_STAY;
+	// Every timeout, also one within a recovery, which is told by no event.
+	if (new_state == CC_LOSS) {
+		st->increase = VEGAS_SLOW_START;
+		st->grow_this_rtt = 1;
+	}
 }
 
 #ifdef CC_SENDER_vegas

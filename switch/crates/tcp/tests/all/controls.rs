@@ -115,6 +115,26 @@ fn vegas_takes_three_quarters_for_duplicates_and_one_packet_for_a_timeout() {
     );
 }
 
+/// ns-2: `VegasTcpAgent::timeout` begins slow start whatever went before.
+#[test]
+fn vegas_begins_slow_start_after_a_timeout_within_a_recovery() {
+    let eight = "open\n write greedy\n expect data 1:1001 1001:2001 2001:3001 3001:4001 4001:5001 5001:6001 6001:7001 7001:8001\n";
+    script(
+        "cc=vegas initial_window_packets=8 limited_transmit=false",
+        &format!(
+            "{eight} +100 inject ack 1
+             inject ack 1
+             inject ack 1
+             expect data 1:1001 8001:9001
+             +300 expect data 1:1001
+             state ca Loss cwnd 1
+             +100 inject ack 2001
+             expect data 2001:3001 3001:4001
+             state cwnd 2"
+        ),
+    );
+}
+
 #[test]
 fn reno_recovery_holds_the_window_after_a_partial_ack() {
     script(
