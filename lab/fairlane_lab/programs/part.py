@@ -43,6 +43,8 @@ class Name:
     kind: type[float] | type[int] | type[str] | type[bool] = float
     head: str = ""
     """Short, for the head of a table's column; empty: the label."""
+    never_beside: str = ""
+    """The column by which a run without the metric says that it never came; empty: such a run did not measure it."""
 
 
 LOOK_PERIOD_S = 1.0
