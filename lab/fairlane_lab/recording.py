@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from fairlane_controller.documents import is_table
+from fairlane_controller.switch.shared import ETHERNET_HEADER_BYTES
 from fairlane_hosts.programs import COUNTERS
 from fairlane_switch.link_series import Series
 from fairlane_topology import topology as fl_topology
@@ -49,6 +50,11 @@ def counters_of(flow: Flow, flows: Sequence[Flow], of_hosts: Mapping[str, Mappin
             counted = of_hosts.get(host, {}).items()
             found |= {name: value for name, value in counted if COUNTERS[name].of_receiver == of_receiver}
     return found
+
+
+def is_trace(port: fl_topology.PortSpec) -> bool:
+    """Whether a port's rate is a delivery trace."""
+    return isinstance(port.rate_bps, Series) and "trace" in port.rate_bps.form
 
 
 CARRIED_STEP_S = 0.1
@@ -104,6 +110,13 @@ class PortRecord:
     sampled: Samples
     """`tx_bytes` as often as it was sampled."""
     is_atm: bool = False
+    is_trace: bool = False
+    """Whether its rate is a delivery trace, which counts what is behind Ethernet headers."""
+
+    def counted_share(self, start_s: float, end_s: float) -> float:
+        """Of the bytes that it sent in a window, what its rate counts where that is not of cells."""
+        sent = self.tx_bytes.grown(start_s, end_s) if self.is_trace else 0.0
+        return 1 - ETHERNET_HEADER_BYTES * self.tx_packets.grown(start_s, end_s) / sent if sent else 1.0
 
 
 @dataclass
@@ -245,7 +258,9 @@ def _after_spike(seen: Recording, each: FlowRecord, spike: tuple[float, float, f
 def _port(seen: Recording, each: PortRecord, of_program: dict[str, Any]) -> PortResult:
     window, seconds = (seen.start_s, seen.end_s), seen.end_s - seen.start_s
     sent, rate_bps = each.tx_bytes.grown(*window), mean_between(each.rates, *window)
-    on_line = atm_line_bytes(each.tx_packets.grown(*window), sent) if each.is_atm else sent
+    on_line = (
+        atm_line_bytes(each.tx_packets.grown(*window), sent) if each.is_atm else sent * each.counted_share(*window)
+    )
     return PortResult(
         switch=each.key[0],
         port=each.key[1],

@@ -265,3 +265,13 @@ def test_a_trace_is_the_bottleneck_that_it_says(tmp_path: Path) -> None:
     done = run(scenario(RENO, topology=document))
     # 1 Mbit/s of packets of 1,000 bytes, 960 of which are the application's.
     assert goodput_bps(done) == pytest.approx(960_000, rel=0.03)
+
+
+def test_what_a_trace_carries_at_a_full_port_is_all_of_its_rate_and_no_more(tmp_path: Path) -> None:
+    """Its opportunities are of IP packets; the port counts Ethernet headers too, 1.4 % here."""
+    trace = tmp_path / "1mbit.trace"
+    trace.write_text("12\n")
+    done = run(first(links=f'links."s1-s2" = {{ rate_bps = {{ trace = "{trace}" }} }}'))
+    assert done.ports[0].throughput_bps > 1_010_000
+    for used in (done.ports[0].utilisation, done.values["worst_5s_use"]):
+        assert used == pytest.approx(1.0, abs=0.002)

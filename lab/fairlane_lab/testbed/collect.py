@@ -19,6 +19,7 @@ from fairlane_lab.recording import (
     PortRecord,
     Recording,
     counters_of,
+    is_trace,
     make_result,
     make_transfer,
     program_transfer,
@@ -281,6 +282,7 @@ def _port(
         _samples(watched.waiting[key], zero_s),
         sent,
         spec.link_layer == "atm",
+        is_trace(spec),
     )
 
 
