@@ -269,6 +269,8 @@ def test_an_axis_called_control_gives_its_labels_as_a_parameter() -> None:
         (("connections = 2", 'app = { kind = "greedy", bytes = 5 }'), "small.toml: flows[1].app: kind 'greedy' has no bytes; it has: nothing else"),
         (("[run]\n", "[run\n"), "small.toml: not TOML: "),
         (("[control]", '[[changes]]\nat_s = 30\nlink = "s1-s2"\ndelay_ms = 1\n[control]'), "small.toml: changes[0].at_s: 30 is not before the end, run.duration_s 20"),
+        (("[control]", '[[changes]]\nat_s = 4\nlink = "s1-s2"\nspike_s = 2\n[control]'), "small.toml: changes[0].at_s: 4 is before run.warmup_s 5: a delay spike is measured from its start on"),
+        (("[control]", '[[changes]]\nat_s = 13\nlink = "s1-s2"\nspike_s = 2.5\n[control]'), "small.toml: changes[0].spike_s: it ends at 15.5; allowed: up to 15, 5 before run.duration_s, so that the recovery is seen"),
         (("[control]", '[[changes]]\nat_s = 3\nlink = "s1-s2"\n[control]'), "small.toml: changes[0]: changes nothing; give one of preset, delay_ms, jitter_ms, "),
     ],
 )  # fmt: skip
