@@ -100,7 +100,7 @@ class PortRecord:
 
     key: PortKey
     rates: Points
-    """(s, bit/s) from which on it had a rate; the first holds from the beginning."""
+    """(s, bit/s) from which on it had a rate; the first holds from the beginning. Empty where they are not known."""
     tx_bytes: Samples
     tx_packets: Samples
     drops: Samples
@@ -240,6 +240,8 @@ def _flow(seen: Recording, each: FlowRecord) -> FlowResult:
 def _after_spike(seen: Recording, each: FlowRecord, spike: tuple[float, float, float]) -> dict[str, Any]:
     """What became of a greedy flow after the delay spike."""
     start_s, end_s, later_s = spike
+    if not all(port.rates for port in seen.ports):
+        return {}
     size = each.mss_bytes, header_bytes(tcp_of(seen.scenario, each.flow))
     rate_bps = min((port.rates[-1][1] for port in seen.ports), default=0.0)
     found: dict[str, Any] = {
@@ -257,16 +259,16 @@ def _after_spike(seen: Recording, each: FlowRecord, spike: tuple[float, float, f
 
 def _port(seen: Recording, each: PortRecord, of_program: dict[str, Any]) -> PortResult:
     window, seconds = (seen.start_s, seen.end_s), seen.end_s - seen.start_s
-    sent, rate_bps = each.tx_bytes.grown(*window), mean_between(each.rates, *window)
+    sent, rate_bps = each.tx_bytes.grown(*window), mean_between(each.rates, *window) if each.rates else None
     on_line = (
         atm_line_bytes(each.tx_packets.grown(*window), sent) if each.is_atm else sent * each.counted_share(*window)
     )
     return PortResult(
         switch=each.key[0],
         port=each.key[1],
-        rate_bps=round(rate_bps),
+        rate_bps=None if rate_bps is None else round(rate_bps),
         throughput_bps=8 * sent / seconds,
-        utilisation=8 * on_line / seconds / rate_bps if rate_bps else 0.0,
+        utilisation=8 * on_line / seconds / rate_bps if rate_bps else rate_bps,
         drops=round(each.drops.grown(*window)),
         queue_packets=each.waiting.mean(*window),
         after_spike_drops=None if seen.spike is None else round(each.drops.grown(seen.spike[0], seen.spike[2])),
@@ -287,7 +289,7 @@ def _series(seen: Recording, part: LabPart) -> Iterator[SeriesPoint]:
         name = "" if len(seen.ports) == 1 else f"{port.key[0]}-p{port.key[1]}"
         yield from _points(seen, name, "queue_packets", port.waiting.every(seen.step))
         yield from _points(seen, name, "throughput_bps", seen.rates(port.sampled))
-        if isinstance(seen.topology.ports[port.key[0]][port.key[1]].rate_bps, Series):
+        if port.rates and isinstance(seen.topology.ports[port.key[0]][port.key[1]].rate_bps, Series):
             yield from _points(seen, name, "rate_bps", Samples.of([*_stairs(port.rates, seen.end_s)]))
         yield from part.port_series(seen, port.key, name)
     yield from part.series(seen)

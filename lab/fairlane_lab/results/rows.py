@@ -115,7 +115,7 @@ def _bottleneck(ports: Sequence[PortResult]) -> Row:
     """Of the managed port. With several: sums of what adds up, the rest of the most used one."""
     if not ports:
         return {}
-    main = max(ports, key=lambda port: port.utilisation)
+    main = max(ports, key=lambda port: port.utilisation or 0.0)
     return {
         "throughput_bps": sum(port.throughput_bps for port in ports),
         "utilisation": main.utilisation,
