@@ -260,6 +260,7 @@ def test_an_axis_called_control_gives_its_labels_as_a_parameter() -> None:
         (('metric = "fairness"', 'metric = "fairnes"'), "small.toml: expect[0].metric: there is no metric 'fairnes'. Did you mean 'fairness'?"),
         (('metric = "fairness"', 'metric = "goodput_bps[x]"'), "small.toml: expect[0].metric: there is no group of flows 'x'. There are: reno, vegas"),
         (("min = 0.5", ""), "small.toml: expect[0]: says neither min nor max"),
+        (("min = 0.5", 'min = 0.5\nrelative_to = { scheme = "qthresh" }'), "small.toml: expect[0].relative_to: 3 points have these values and differ in threshold; allowed: values of one point"),
         (('x = "threshold"', 'x = "windows"'), "small.toml: plots[0].x: there is no parameter 'windows'."),
         (('kind = "lines"', 'kind = "pie"'), "small.toml: plots[0]: got"),
         (("only = { threshold = [4, 6] }", "only = { threshold = 7 }"), "small.toml: mininet.only: leaves no point"),

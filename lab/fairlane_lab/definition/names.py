@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 from fairlane_controller.program.port_program import AqmProgram
 from fairlane_hosts.programs import COUNTERS
@@ -249,7 +249,7 @@ OTHER_COLUMNS: dict[str, type] = {
 
 
 SWITCH_PARAMETERS = {"control", "program", "scheduler", "queues", "buffer_share", "qdisc"}.union(
-    *(part.switch_parameters | part.control_model.model_fields.keys() for part in known_parts())
+    *(part.of_the_switch for part in known_parts())
 )
 """What the switch does: a run's seed does not depend on it."""
 SENDER_PARAMETERS = frozenset({"sender", "variant", "window_bytes", "receive_windows"})
@@ -261,10 +261,18 @@ def part_of(program: str) -> LabPart:
     part = find_part(program)
     for name, field in part.control_model.model_fields.items():
         PARAMETERS.setdefault(name, Name(name.replace("_", " "), kind=int if field.annotation is int else str))
-        SWITCH_PARAMETERS.add(name)
+    SWITCH_PARAMETERS.update(part.of_the_switch)
     for column in part.measured:
         RUN_METRICS.setdefault(column.name, _of_column(column.title, column.unit))
     return part
+
+
+def beside(params: Mapping[str, Any], to: Collection[str]) -> tuple[tuple[str, Any], ...]:
+    """What must be the same at the point that one with these parameters is relative to: all but what is compared; with a parameter of the
+    switch, all that the switch does; with `sender`, all that the sender is."""
+    apart = set(to)
+    apart |= SENDER_PARAMETERS if "sender" in apart else SWITCH_PARAMETERS if apart & SWITCH_PARAMETERS else set()
+    return tuple((name, value) for name, value in sorted(params.items()) if name not in apart)
 
 
 def split_quotient(metric: str) -> tuple[str, str]:

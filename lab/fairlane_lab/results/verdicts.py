@@ -20,7 +20,7 @@ from pydantic import FiniteFloat
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from fairlane_lab.definition.judging import Expectation, Relative
-from fairlane_lab.definition.names import SENDER_PARAMETERS, SWITCH_PARAMETERS, split_quotient
+from fairlane_lab.definition.names import beside, split_quotient
 from fairlane_lab.definition.strict import holds, matches
 from fairlane_lab.measures import finite_or_none
 from fairlane_lab.results.rows import Row, values_of
@@ -369,22 +369,14 @@ def _known(samples: Sequence[_Sample | None], valued: bool = True) -> list[_Samp
 
 
 def paired(points: Sequence[PointRuns], metric: str, to: Mapping[str, Any]) -> list[dict[int, tuple[float, float]]]:
-    """Of each point, by repeat, a metric and what it is divided by: itself at the point with the values `to`; 1 without any."""
-    others = {_beside(each, to): each for each in points if to and matches(dict(to), each.params)}
+    """Of each point, by repeat, a metric and what it is divided by: itself at the one point with the values `to`; 1 without any."""
+    others = {beside(each.params, to): each for each in points if to and matches(dict(to), each.params)}
     found: list[dict[int, tuple[float, float]]] = []
     for point in points:
-        values, other = _values(metric, point), others.get(_beside(point, to))
+        values, other = _values(metric, point), others.get(beside(point.params, to))
         below = dict.fromkeys(values, 1.0) if not to else _values(metric, other) if other else {}
         found.append({repeat: (value, below[repeat]) for repeat, value in values.items() if repeat in below})
     return found
-
-
-def _beside(point: PointRuns, relative_to: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """What must be the same at the point that `point` is relative to: all but what is compared; with a parameter of the switch, all
-    that the switch does; with `sender`, all that the sender is."""
-    apart = set(relative_to)
-    apart |= SENDER_PARAMETERS if "sender" in apart else SWITCH_PARAMETERS if apart & SWITCH_PARAMETERS else set()
-    return tuple((name, value) for name, value in sorted(point.params.items()) if name not in apart)
 
 
 def _values(text: str, point: PointRuns) -> dict[int, float]:
