@@ -336,6 +336,14 @@ def test_a_ratio_is_of_pairs() -> None:
     assert state([one, shuffled], **asked) == [("met", True)], "by their repeat, not by their place"
 
 
+def test_a_mean_over_points_is_of_the_same_runs_where_one_is_missing() -> None:
+    taking_turns = [0.0, 2.0] * 5
+    points = [runs(f"{n}", *taking_turns, threshold=n) for n in (1, 2)]
+    points[1] = PointRuns("2", points[1].params, points[1].rows[1:])
+    (found,) = judge([expectation(max=3, over="threshold", pick="mean", per=())], points, "sim")
+    assert (found.value, found.runs) == (2.0, 9), "run 1 with run 1: five have 2, four have 0; not 1 in each"
+
+
 def after_a_spike(point: str, *values: float | None, **params: Any) -> PointRuns:
     """Runs that recover after so many seconds; None: never."""
     rows = [{"repeat": n, "recovery_s": value, "after_spike_bytes": 1.0} for n, value in enumerate(values)]

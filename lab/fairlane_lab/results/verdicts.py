@@ -301,7 +301,7 @@ class _Asked:
             unfit = [(sum(not self._qualifies(point, {one}) for one in second), len(second)) for point in group]
             return _Claim(asked, per, names, unfit=unfit)
         if asked.pick == "mean":
-            means = self._mean(_known([self._sample(point, second) for point in fit], valued=False))
+            means = self._mean(fit, second)
             return _Claim(asked, per, [point.point for point in fit], _known([means]))
         chosen = self._pick(fit, first)
         if chosen is None:
@@ -345,17 +345,20 @@ class _Asked:
         best = max if asked.pick in ("highest", "last") else min
         return best(tried, key=lambda each: each[0])[1] if tried else None
 
-    def _mean(self, samples: Sequence[_Sample]) -> _Sample | None:
-        """The mean over points, run by run: relative ones in units of what they are relative to, so that each point counts alike."""
-        scaled = [
-            ([value / unit for value in each.values], [value / unit for value in each.below or ()])
-            for each in samples
-            if (unit := _unit(each.below or ()))
-        ]
-        if not scaled:
+    def _mean(self, points: Sequence[PointRuns], runs: Container[int]) -> _Sample | None:
+        """The mean over points of each run that all of them have: relative ones in units of what they are relative to, so that each point
+        counts alike."""
+        scaled: list[dict[int, tuple[float, float]]] = []
+        for point in points:
+            pairs = {run: pair for run, pair in self._pairs[id(point)].items() if run in runs}
+            unit = _unit([below for _, below in pairs.values()]) if self._to else 1.0
+            if pairs and unit:
+                scaled.append({run: (value / unit, below / unit) for run, (value, below) in pairs.items()})
+        shared = [run for run in (scaled[0] if scaled else ()) if all(run in each for each in scaled)]
+        if not shared:
             return None
-        means, under = ([fmean(run) for run in zip(*columns, strict=False)] for columns in zip(*scaled, strict=True))
-        return _Sample(self._expectation, means, under or None)
+        means, under = ([fmean(each[run][side] for each in scaled) for run in shared] for side in (0, 1))
+        return _Sample(self._expectation, means, under if self._to else None)
 
 
 def _unit(below: Sequence[float]) -> float:
@@ -363,9 +366,9 @@ def _unit(below: Sequence[float]) -> float:
     return MIDDLES["median"]([each for each in below if math.isfinite(each)] or [1.0])
 
 
-def _known(samples: Sequence[_Sample | None], valued: bool = True) -> list[_Sample]:
-    """Those that there are, with `valued` those whose value is known, or would be if all came."""
-    return [each for each in samples if each is not None and (not valued or each.value is not None or each.never)]
+def _known(samples: Sequence[_Sample | None]) -> list[_Sample]:
+    """Those that there are and whose value is known, or would be if all came."""
+    return [each for each in samples if each is not None and (each.value is not None or each.never)]
 
 
 def paired(points: Sequence[PointRuns], metric: str, to: Mapping[str, Any]) -> list[dict[int, tuple[float, float]]]:
