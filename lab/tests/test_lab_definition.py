@@ -320,6 +320,14 @@ def test_a_selection_that_makes_no_sense_says_why(selection: Selection, message:
     assert message in str(caught.value)
 
 
+def test_a_point_whose_case_gives_another_value_than_the_selection_is_left_out() -> None:
+    made = definition(('label = "fast"', 'label = "fast"\nbuffer_packets = 20'))
+    for packets, cases in ((20, {"slow", "fast"}), (30, {"slow"})):
+        chosen = expand(made, Selection(values={"buffer_packets": (packets,)}))
+        assert {each.params["case"] for each in chosen} == cases
+        assert {each.params["buffer_packets"] for each in chosen} == {packets}
+
+
 def test_an_unknown_experiment_is_told_with_the_nearest_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY / "docs" / "examples")
     with pytest.raises(ExperimentError, match=r"no experiment 'shares'\. Did you mean 'shares.toml'"):

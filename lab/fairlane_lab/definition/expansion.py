@@ -145,7 +145,9 @@ def select_points(definition: Definition, selection: Selection) -> list[Point]:
         problems += [Problem("--set", f"{name}: {unknown('value', value, there)}") for value in wrong]
     if problems:
         raise ExperimentError(definition.origin, problems)
-    conditions = [chosen, *(layer.only for layer in overrides(definition, selection))]
+    known = {name for point in points for name in point.params}
+    asked_of_points = {name: list(values) for name, values in asked.items() if name in known}
+    conditions = [asked_of_points, *(layer.only for layer in overrides(definition, selection))]
     points = [point for point in points if all(matches(where, point.params) for where in conditions)]
     if not points:
         problem = Problem("", "nothing is left to run: no point matches the selection")
