@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from fairlane_controller.documents import is_table
+from fairlane_controller.switch.shared import ETHERNET_HEADER_BYTES
 from fairlane_hosts.programs import COUNTERS
 from fairlane_switch.link_series import Series
 from fairlane_topology import topology as fl_topology
@@ -49,6 +50,11 @@ def counters_of(flow: Flow, flows: Sequence[Flow], of_hosts: Mapping[str, Mappin
             counted = of_hosts.get(host, {}).items()
             found |= {name: value for name, value in counted if COUNTERS[name].of_receiver == of_receiver}
     return found
+
+
+def is_trace(port: fl_topology.PortSpec) -> bool:
+    """Whether a port's rate is a delivery trace."""
+    return isinstance(port.rate_bps, Series) and "trace" in port.rate_bps.form
 
 
 CARRIED_STEP_S = 0.1
@@ -94,7 +100,7 @@ class PortRecord:
 
     key: PortKey
     rates: Points
-    """(s, bit/s) from which on it had a rate; the first holds from the beginning."""
+    """(s, bit/s) from which on it had a rate; the first holds from the beginning. Empty where they are not known."""
     tx_bytes: Samples
     tx_packets: Samples
     drops: Samples
@@ -104,6 +110,13 @@ class PortRecord:
     sampled: Samples
     """`tx_bytes` as often as it was sampled."""
     is_atm: bool = False
+    is_trace: bool = False
+    """Whether its rate is a delivery trace, which counts what is behind Ethernet headers."""
+
+    def counted_share(self, start_s: float, end_s: float) -> float:
+        """Of the bytes that it sent in a window, what its rate counts where that is not of cells."""
+        sent = self.tx_bytes.grown(start_s, end_s) if self.is_trace else 0.0
+        return 1 - ETHERNET_HEADER_BYTES * self.tx_packets.grown(start_s, end_s) / sent if sent else 1.0
 
 
 @dataclass
@@ -227,6 +240,8 @@ def _flow(seen: Recording, each: FlowRecord) -> FlowResult:
 def _after_spike(seen: Recording, each: FlowRecord, spike: tuple[float, float, float]) -> dict[str, Any]:
     """What became of a greedy flow after the delay spike."""
     start_s, end_s, later_s = spike
+    if not all(port.rates for port in seen.ports):
+        return {}
     size = each.mss_bytes, header_bytes(tcp_of(seen.scenario, each.flow))
     rate_bps = min((port.rates[-1][1] for port in seen.ports), default=0.0)
     found: dict[str, Any] = {
@@ -244,14 +259,16 @@ def _after_spike(seen: Recording, each: FlowRecord, spike: tuple[float, float, f
 
 def _port(seen: Recording, each: PortRecord, of_program: dict[str, Any]) -> PortResult:
     window, seconds = (seen.start_s, seen.end_s), seen.end_s - seen.start_s
-    sent, rate_bps = each.tx_bytes.grown(*window), mean_between(each.rates, *window)
-    on_line = atm_line_bytes(each.tx_packets.grown(*window), sent) if each.is_atm else sent
+    sent, rate_bps = each.tx_bytes.grown(*window), mean_between(each.rates, *window) if each.rates else None
+    on_line = (
+        atm_line_bytes(each.tx_packets.grown(*window), sent) if each.is_atm else sent * each.counted_share(*window)
+    )
     return PortResult(
         switch=each.key[0],
         port=each.key[1],
-        rate_bps=round(rate_bps),
+        rate_bps=None if rate_bps is None else round(rate_bps),
         throughput_bps=8 * sent / seconds,
-        utilisation=8 * on_line / seconds / rate_bps if rate_bps else 0.0,
+        utilisation=8 * on_line / seconds / rate_bps if rate_bps else rate_bps,
         drops=round(each.drops.grown(*window)),
         queue_packets=each.waiting.mean(*window),
         after_spike_drops=None if seen.spike is None else round(each.drops.grown(seen.spike[0], seen.spike[2])),
@@ -272,7 +289,7 @@ def _series(seen: Recording, part: LabPart) -> Iterator[SeriesPoint]:
         name = "" if len(seen.ports) == 1 else f"{port.key[0]}-p{port.key[1]}"
         yield from _points(seen, name, "queue_packets", port.waiting.every(seen.step))
         yield from _points(seen, name, "throughput_bps", seen.rates(port.sampled))
-        if isinstance(seen.topology.ports[port.key[0]][port.key[1]].rate_bps, Series):
+        if port.rates and isinstance(seen.topology.ports[port.key[0]][port.key[1]].rate_bps, Series):
             yield from _points(seen, name, "rate_bps", Samples.of([*_stairs(port.rates, seen.end_s)]))
         yield from part.port_series(seen, port.key, name)
     yield from part.series(seen)

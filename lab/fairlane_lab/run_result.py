@@ -70,11 +70,12 @@ class PortResult:
 
     switch: str
     port: int
-    rate_bps: int
-    """Time-weighted mean where it changed."""
+    rate_bps: int | None
+    """Time-weighted mean where it changed; None where it is not known: of a function of time in Mininet."""
     throughput_bps: float
     """Frame bytes that left, Ethernet header included, FCS not."""
-    utilisation: float
+    utilisation: float | None
+    """None where the rate is not known."""
     drops: int
     queue_packets: float | None
     """Mean number of waiting packets; None where it cannot be read (BMv2)."""

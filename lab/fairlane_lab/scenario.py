@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
+from fairlane_switch.link_series import Series
 from fairlane_topology import changes as fl_changes
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import LinkChange, Rate
@@ -348,10 +349,10 @@ class Scenario:
 
     @property
     def has_steady_state(self) -> bool:
-        """Whether it may come to one: greedy flows from before the end of the warm-up to the end, and nothing that changes."""
+        """Whether it may come to one: greedy flows from before the end of the warm-up to the end, and no link that changes."""
         greedy = [flow for flow in self.flows if flow.app.kind == "greedy"]
         stays = all(flow.start_s <= self.warmup_s and flow.stop_s is None for flow in greedy)
-        return bool(greedy) and stays and not self.changes and not self.ends_with_its_files
+        return bool(greedy) and stays and not self.ends_with_its_files and not _links_change(self)
 
     @property
     def ends_with_its_files(self) -> bool:
@@ -492,6 +493,14 @@ def checked_topology(scenario: Scenario) -> fl_topology.Topology:
         return fl_topology.check(dict(scenario.topology))
     except fl_topology.TopologyError as problem:
         raise RunError(str(problem)) from None
+
+
+def _links_change(scenario: Scenario) -> bool:
+    """Whether a link does while it runs: by a change of the experiment, the topology or a preset, or by a setting that is a function of time."""
+    topology = checked_topology(scenario)
+    settings = [value for link in topology.links for way in (link.a_to_b, link.b_to_a) for _, value in way]
+    settings += [port.rate_bps for own in topology.ports.values() for port in own.values()]
+    return bool(changes_of(scenario, topology)) or any(isinstance(value, Series) for value in settings)
 
 
 def changes_of(scenario: Scenario, topology: fl_topology.Topology) -> list[tuple[float, LinkChange]]:

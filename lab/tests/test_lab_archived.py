@@ -11,14 +11,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fairlane_lab.cli.running import RUNNERS
+from fairlane_lab.definition.expansion import expand
 from fairlane_lab.definition.loading import load
 from fairlane_lab.paths import RESULTS_DATA
 from fairlane_lab.problems import RunFolderError
-from fairlane_lab.report.archive import archive_run, find_archived
-from fairlane_lab.run_result import SIM
-from fairlane_lab.sweep.runners import local_executor
+from fairlane_lab.report.archive import Archived, archive_run, find_archived
+from fairlane_lab.results.rows import make_rows
+from fairlane_lab.results.tables import archived_row
+from fairlane_lab.run_result import SIM, RunResult
+from fairlane_lab.scenario import Scenario
+from fairlane_lab.sweep.runners import Outcome, local_executor
 from lab_command import lab
-from test_lab_definition import FILE
+from lab_fake_runners import run as make
+from test_lab_definition import FILE, definition
 
 IN_SIM = sorted(path.name.split(".")[0] for path in RESULTS_DATA.glob("*.sim.runs.parquet"))
 LARGEST_PACKETS = 1_000_000
@@ -62,6 +67,21 @@ def test_a_sample_that_differs_fails_and_says_where(
     assert "6 of 6" not in said
     assert says in said
     assert not (tmp_path / "again").exists(), "what is wrong is not hidden by new runs"
+
+
+def test_a_run_that_never_recovered_and_now_does_differs() -> None:
+    def row(recovery_s: float | None) -> tuple[Scenario, RunResult]:
+        scenario = expand(definition())[0]
+        result = make(scenario)
+        for flow in result.flows:
+            flow.after_spike_bytes, flow.recovery_s = 1.0, recovery_s
+        return scenario, result
+
+    scenario, made = row(1.5)
+    then = archived_row(make_rows(*row(None), "sim", "embedded")["runs"][0])
+    archive = Archived(definition(), {}, {(scenario.point, 0): then}, [scenario])
+    differences = archive.rerun(lambda sample, take: take(Outcome(sample[0], made)), lambda _outcome: None)
+    assert differences == [f"{scenario.point}, run 0: recovery_s is 1.5, archived is inf"]
 
 
 def test_an_interrupted_sample_differs_in_nothing(small: str, monkeypatch: pytest.MonkeyPatch) -> None:

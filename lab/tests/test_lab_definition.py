@@ -260,6 +260,7 @@ def test_an_axis_called_control_gives_its_labels_as_a_parameter() -> None:
         (('metric = "fairness"', 'metric = "fairnes"'), "small.toml: expect[0].metric: there is no metric 'fairnes'. Did you mean 'fairness'?"),
         (('metric = "fairness"', 'metric = "goodput_bps[x]"'), "small.toml: expect[0].metric: there is no group of flows 'x'. There are: reno, vegas"),
         (("min = 0.5", ""), "small.toml: expect[0]: says neither min nor max"),
+        (("min = 0.5", 'min = 0.5\nrelative_to = { scheme = "qthresh" }'), "small.toml: expect[0].relative_to: 3 points have these values and differ in threshold; allowed: values of one point"),
         (('x = "threshold"', 'x = "windows"'), "small.toml: plots[0].x: there is no parameter 'windows'."),
         (('kind = "lines"', 'kind = "pie"'), "small.toml: plots[0]: got"),
         (("only = { threshold = [4, 6] }", "only = { threshold = 7 }"), "small.toml: mininet.only: leaves no point"),
@@ -269,6 +270,8 @@ def test_an_axis_called_control_gives_its_labels_as_a_parameter() -> None:
         (("connections = 2", 'app = { kind = "greedy", bytes = 5 }'), "small.toml: flows[1].app: kind 'greedy' has no bytes; it has: nothing else"),
         (("[run]\n", "[run\n"), "small.toml: not TOML: "),
         (("[control]", '[[changes]]\nat_s = 30\nlink = "s1-s2"\ndelay_ms = 1\n[control]'), "small.toml: changes[0].at_s: 30 is not before the end, run.duration_s 20"),
+        (("[control]", '[[changes]]\nat_s = 4\nlink = "s1-s2"\nspike_s = 2\n[control]'), "small.toml: changes[0].at_s: 4 is before run.warmup_s 5: a delay spike is measured from its start on"),
+        (("[control]", '[[changes]]\nat_s = 13\nlink = "s1-s2"\nspike_s = 2.5\n[control]'), "small.toml: changes[0].spike_s: it ends at 15.5; allowed: up to 15, 5 before run.duration_s, so that the recovery is seen"),
         (("[control]", '[[changes]]\nat_s = 3\nlink = "s1-s2"\n[control]'), "small.toml: changes[0]: changes nothing; give one of preset, delay_ms, jitter_ms, "),
     ],
 )  # fmt: skip
@@ -315,6 +318,14 @@ def test_a_selection_that_makes_no_sense_says_why(selection: Selection, message:
     with pytest.raises(ExperimentError) as caught:
         expand(definition(), selection)
     assert message in str(caught.value)
+
+
+def test_a_point_whose_case_gives_another_value_than_the_selection_is_left_out() -> None:
+    made = definition(('label = "fast"', 'label = "fast"\nbuffer_packets = 20'))
+    for packets, cases in ((20, {"slow", "fast"}), (30, {"slow"})):
+        chosen = expand(made, Selection(values={"buffer_packets": (packets,)}))
+        assert {each.params["case"] for each in chosen} == cases
+        assert {each.params["buffer_packets"] for each in chosen} == {packets}
 
 
 def test_an_unknown_experiment_is_told_with_the_nearest_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,6 +128,25 @@ def test_other_values_go_into_the_same_folder(tmp_path: Path) -> None:
     assert said["selections"] == [{"repeats": 1, "values": {"limit": [limit]}} for limit in (5, 40)]
 
 
+def test_another_value_of_a_constant_is_another_campaign(tmp_path: Path) -> None:
+    """No point's name says it."""
+    file = write_own(tmp_path / "files", "constant") / "mine.toml"
+    file.write_text(file.read_text().replace("sweep.limit = [5, 40]", "params.limit = 5"))
+    definition = load(str(file))
+
+    def skipped(name: str, **values: Sequence[int]) -> int:
+        selection = Selection(repeats=1, values=values)
+        return run_campaign(Campaign(definition, selection, tmp_path / name), local_executor(RUN)).skipped
+
+    assert (skipped("one"), skipped("one", limit=(5,))) == (0, 1), "the file's own value"
+    with pytest.raises(RunFolderError, match=r"set\.limit was the file's, is \[40\]; name another folder"):
+        skipped("one", limit=(40,))
+    assert skipped("two", limit=(40,)) == 0
+    with pytest.raises(RunFolderError, match=r"set\.limit was \[40\], is the file's"):
+        skipped("two")
+    assert skipped("one", limit=(5, 40)) == 0, "an axis, which is in the points' names"
+
+
 def test_a_file_that_changes_while_the_campaign_runs_ends_it(tmp_path: Path) -> None:
     folder = write_own(tmp_path / "files", "changer")
 

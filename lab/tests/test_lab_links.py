@@ -16,6 +16,7 @@ from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.config import rate_steps, resolve
+from fairlane_lab.sim.sharing import marks_s
 from fairlane_lab.testbed.grouping import groups_of
 from fairlane_topology.links import LinkChange
 from sim_scenarios import DUMBBELL, RENO, VEGAS, scenario
@@ -116,6 +117,20 @@ def test_functions_of_time_reach_port_and_wire_and_are_scaled_by_what_is_drawn()
     drawn = link_of(expand(load_text(text, "small.toml", "small"))[0])["a_to_b"]["delay_ns"]
     assert 0.95 <= drawn.pop("scale") <= 1.05
     assert drawn == delay
+
+
+@pytest.mark.parametrize(
+    "links",
+    [
+        'links."s1-s2" = { preset = "leo" }',
+        'links."s1-s2" = { rate_bps = { uniform = [1e6, 2e6], every_s = 5 } }',
+        'links."s1-s2" = { delay_ms = { choice = [5, 9], every_s = 5 } }',
+        'links."h1-s1" = { a_to_b = { delay_ms = { choice = [5, 9], every_s = 5 } } }',
+    ],
+)
+def test_runs_over_a_link_that_changes_by_itself_are_measured_over_the_same_seconds(links: str) -> None:
+    assert marks_s(first(links=links)) == [5.0]
+    assert len(marks_s(first(links='links."s1-s2" = { preset = "geo" }'))) == 6
 
 
 def test_a_presets_own_changes_are_played_until_the_end() -> None:
@@ -250,3 +265,13 @@ def test_a_trace_is_the_bottleneck_that_it_says(tmp_path: Path) -> None:
     done = run(scenario(RENO, topology=document))
     # 1 Mbit/s of packets of 1,000 bytes, 960 of which are the application's.
     assert goodput_bps(done) == pytest.approx(960_000, rel=0.03)
+
+
+def test_what_a_trace_carries_at_a_full_port_is_all_of_its_rate_and_no_more(tmp_path: Path) -> None:
+    """Its opportunities are of IP packets; the port counts Ethernet headers too, 1.4 % here."""
+    trace = tmp_path / "1mbit.trace"
+    trace.write_text("12\n")
+    done = run(first(links=f'links."s1-s2" = {{ rate_bps = {{ trace = "{trace}" }} }}'))
+    assert done.ports[0].throughput_bps > 1_010_000
+    for used in (done.ports[0].utilisation, done.values["worst_5s_use"]):
+        assert used == pytest.approx(1.0, abs=0.002)

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import pytest
 from fairlane_lab.programs import find_part
+from fairlane_lab.results.rows import run_metrics
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.scenario import App, Control, Flow, Scenario
 from fairlane_lab.testbed.bed import Bed, Running
@@ -65,6 +66,7 @@ class Made:
     tx_bps: float = 990_000
     changes: tuple[tuple[float, tuple[str, int], int], ...] = ()
     series: bool = True
+    rate: Any = 1_000_000
     waiting: bool = True
     """Whether the registers of the queue could be read."""
 
@@ -119,7 +121,10 @@ class Made:
         watched.flows["10.0.1.1", 4000, 5001] = [(ZERO_S + 3.0, 2.0)]
         estimates: dict[str, float | None] = {"bw_bps": 1e6, "t_res_ms": 7.0, "l_d_bytes": 1014.0, "n_c": None}
         watched.measured[KEY] = [(ZERO_S + 4.0, estimates)]
-        return collect(cast("Bed", FakeBed(self.folder)), running, watched, list(self.changes))
+        ports: dict[tuple[str, int], Any] = {
+            KEY: fl_topology.PortSpec.model_validate({"rate": self.rate, "queue_packets": 50})
+        }
+        return collect(cast("Bed", FakeBed(self.folder, ports)), running, watched, list(self.changes))
 
 
 def test_only_the_window_counts(tmp_path: Path) -> None:
@@ -185,6 +190,16 @@ def test_a_rate_that_changed_counts_by_its_time(tmp_path: Path) -> None:
     (port,) = made.collect().ports
     assert port.rate_bps == 750_000
     assert port.utilisation == pytest.approx(0.9867, abs=1e-4)
+
+
+def test_of_a_rate_that_is_a_function_of_time_the_utilisation_is_not_known(tmp_path: Path) -> None:
+    """Its mean is 2 Mbit/s, and what it was in this run only the switch knows."""
+    made = Made(tmp_path, rate={"uniform": [1e6, 3e6], "every_s": 5}, tx_bps=2_900_000, goodput_bps=2_700_000)
+    result = made.collect()
+    (port,) = result.ports
+    assert (port.rate_bps, port.utilisation, port.throughput_bps) == (None, None, pytest.approx(2_900_000))
+    assert "rate_bps" not in {point.metric for point in result.series}
+    assert run_metrics(result.flows, result.ports, [])["utilisation"] is None
 
 
 def test_transfers_of_a_web_flow_and_its_goodput(tmp_path: Path) -> None:

@@ -116,6 +116,21 @@ def test_every_difference_above_ten_percent_has_a_line(folders: list[Path]) -> N
     assert not between.in_spread
 
 
+def test_where_one_runtime_never_recovers_it_differs_by_all_of_it(tmp_path: Path) -> None:
+    def spiked(scenario: Scenario, chance: random.Random, runtime: Runtime) -> RunResult:
+        result = known(scenario, chance, runtime)
+        for flow in result.flows:
+            flow.after_spike_bytes, flow.recovery_s = 1.0, None if runtime == "sim" else 0.5
+        return result
+
+    names: tuple[Runtime, ...] = ("sim", "mininet")
+    text = own(text_of("qthresh-table1"))
+    measured = measured_of([make_folder(tmp_path / name, text, name, invent=spiked) for name in names])
+    (line,) = find_differences(measured, ["recovery_s"])
+    assert (line.measured, line.against, line.in_spread) == ("mininet", "sim", False)
+    assert set(line.shares.values()) == {-1.0}
+
+
 def test_what_no_note_explains_is_said(page: Path) -> None:
     assert "*Not explained.*" in page.read_text()
 

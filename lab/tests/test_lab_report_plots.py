@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import math
+import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,13 +34,15 @@ from fairlane_lab.report.figures import (
 )
 from fairlane_lab.report.labels import axis_label, format_metric, name_of, number, setting_label
 from fairlane_lab.report.run_folder import Point, RunFolder, open_run, run_of
-from fairlane_lab.report.tables import result_table
+from fairlane_lab.report.tables import numbers, result_table
 from fairlane_lab.results.statistics import Spread
+from fairlane_lab.run_result import RunResult
+from fairlane_lab.scenario import Scenario
 from matplotlib.collections import PathCollection
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from report_folders import Runtime, make_folder, text_of, with_transfers
+from report_folders import Runtime, invented, make_folder, measured_of, text_of, with_transfers
 from rich.console import Console
 
 RUNTIMES: tuple[Runtime, ...] = ("sim", "mininet")
@@ -135,6 +138,42 @@ def test_bars_show_shares_of_links_of_different_speed_and_the_papers_marks(table
     alone = texts_of(draw(plot, table1[1:]))
     assert "sim" not in alone
     assert "Mininet" not in alone
+
+
+def never_in_some(scenario: Scenario, chance: random.Random, runtime: Runtime) -> RunResult:
+    """After a spike the first run of a point never recovers, and at 512 kbit/s none does."""
+    result = invented(scenario, chance, runtime)
+    for flow in result.flows:
+        flow.after_spike_bytes = 1.0
+        flow.recovery_s = None if scenario.repeat == 0 or scenario.params["rate_bps"] == 512_000 else 0.5
+    return result
+
+
+def test_where_it_never_came_tables_and_pictures_say_so(tmp_path: Path) -> None:
+    (run,) = measured_of([make_folder(tmp_path / "r", text_of("qthresh-table1"), invent=never_in_some)]).runs
+    shown = numbers({point.name: {"sim": point} for point in run.points}, run, ["recovery_s"], intervals=True)
+    assert [row.cells[0] for row in shown.rows[:2]] == ["never in 3 of 3", "0.5 (0.5 to never), never in 1 of 3"]
+    short = numbers({point.name: {"sim": point} for point in run.points}, run, ["recovery_s"], intervals=False)
+    assert [row.cells[0] for row in short.rows[:2]] == ["never 3/3", "0.5, never 1/3"]
+    bars = Bars(kind="bars", name="r", title="T", metric="recovery_s", by="scheme")
+    assert rows_of(bars, [run])["y"].isna().tolist() == [True, False, False, False]
+    assert {"never in 3 of 3", "never in 1 of 3"} <= set(texts_of(draw(bars, [run])))
+    lines = Lines(kind="lines", name="r", title="T", x="rate_bps", y="recovery_s")
+    assert "gaps: in some runs it never came" in " ".join(texts_of(draw(lines, [run])))
+    cdf = rows_of(Cdf(kind="cdf", name="r", title="T", metric="recovery_s", by="case", log_x=False), [run])
+    assert cdf.groupby("label", observed=True)["y"].max().tolist() == [pytest.approx(200 / 3)] * 3
+
+
+def test_a_metric_that_some_runs_have_not_measured_has_its_own_n(tmp_path: Path) -> None:
+    def estimates(scenario: Scenario, chance: random.Random, runtime: Runtime) -> RunResult:
+        result = never_in_some(scenario, chance, runtime)
+        for flow in result.flows[: scenario.repeat]:
+            flow.bw_est_ratio = 0.5
+        return result
+
+    run = open_run(make_folder(tmp_path / "r", text_of("qthresh-table1"), invent=estimates))
+    shown = numbers({point.name: {"sim": point} for point in run.points}, run, ["bw_est_ratio"], intervals=True)
+    assert {row.cells[0] for row in shown.rows} == {"1, n = 1"}, "both flows estimate in the last of three runs"
 
 
 def test_lines_have_a_band_a_line_for_each_value_of_by_and_the_paper(table2: list[RunFolder]) -> None:

@@ -23,7 +23,7 @@ from fairlane_lab.results import tables
 from fairlane_lab.results.rows import make_rows, merged_about, natural, run_metrics, slowdown_metrics, with_slowdowns
 from fairlane_lab.results.statistics import aggregate, aggregate_ratio, holm
 from fairlane_lab.results.tables import Store
-from fairlane_lab.results.verdicts import PointRuns, judge
+from fairlane_lab.results.verdicts import PointRuns, Verdict, judge
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, SeriesPoint, Transfer
 from fairlane_lab.scenario import App, Control, Flow, Scenario
 
@@ -334,6 +334,62 @@ def test_a_ratio_is_of_pairs() -> None:
     assert (found.value, found.lo, found.hi) == (pytest.approx(0.9), pytest.approx(0.9), pytest.approx(0.9))
     shuffled = PointRuns(two.point, two.params, list(reversed(two.rows)))
     assert state([one, shuffled], **asked) == [("met", True)], "by their repeat, not by their place"
+
+
+def test_a_mean_over_points_is_of_the_same_runs_where_one_is_missing() -> None:
+    taking_turns = [0.0, 2.0] * 5
+    points = [runs(f"{n}", *taking_turns, threshold=n) for n in (1, 2)]
+    points[1] = PointRuns("2", points[1].params, points[1].rows[1:])
+    (found,) = judge([expectation(max=3, over="threshold", pick="mean", per=())], points, "sim")
+    assert (found.value, found.runs) == (2.0, 9), "run 1 with run 1: five have 2, four have 0; not 1 in each"
+
+
+def after_a_spike(point: str, *values: float | None, **params: Any) -> PointRuns:
+    """Runs that recover after so many seconds; None: never."""
+    rows = [{"repeat": n, "recovery_s": value, "after_spike_bytes": 1.0} for n, value in enumerate(values)]
+    return PointRuns(point, {"case": point} | params, rows)
+
+
+def test_a_run_in_which_it_never_came_is_beyond_any_bound() -> None:
+    def verdict(values: list[float | None], statistic: str = "median") -> Verdict:
+        asked = expectation(metric="recovery_s", max=1.0, statistic=statistic)
+        return judge([asked], [after_a_spike("a", *values)], "sim")[0]
+
+    half = verdict([0.5] * 10 + [None] * 10)
+    assert (half.state, half.value, half.within, half.runs, half.never) == ("undecided", None, False, 20, 10)
+    most = verdict([0.5] + [None] * 19)
+    assert (most.state, most.value, most.never) == ("not met", None, 19)
+    few: list[float | None] = [0.5] * 18 + [None] * 2
+    assert (verdict(few).state, verdict(few).value, verdict(few).runs) == ("met", 0.5, 20)
+    assert (verdict(few, "mean").state, verdict(few, "mean").value) == ("undecided", None), "a mean is infinite"
+    assert verdict(few, "max").state == "not met", "one run is outside"
+    without = after_a_spike("a", *[0.5] * 20)
+    for row in without.rows[:10]:
+        row.update(recovery_s=None, after_spike_bytes=None)
+    (found,) = judge([expectation(metric="recovery_s", max=1.0)], [without], "sim")
+    assert (found.runs, found.never) == (10, 0), "a run without a spike measured none"
+
+
+@pytest.mark.parametrize("statistic", ["median", "mean"])
+def test_a_ratio_of_what_never_came_is_undecided_where_neither_came(statistic: str) -> None:
+    comes: list[float | None] = [0.5 + n / 100 for n in range(20)]
+    never: list[float | None] = [None] * 20
+
+    def verdict(values: list[float | None], others: list[float | None]) -> Verdict:
+        asked = {"metric": "recovery_s", "max": 1.0, "where": {"scheme": "b"}, "relative_to": {"scheme": "a"}}
+        points = [
+            after_a_spike(scheme, *each, scheme=scheme, case="x") for scheme, each in (("a", others), ("b", values))
+        ]
+        return judge([expectation(statistic=statistic, **asked)], points, "sim")[0]
+
+    slower = verdict(never, comes)
+    assert (slower.state, slower.value, slower.within, slower.never) == ("not met", None, False, 20)
+    assert (verdict(comes, never).state, verdict(comes, never).value) == ("met", 0.0)
+    neither = verdict(never, never)
+    assert (neither.state, neither.value, neither.within, neither.runs) == ("undecided", None, None, 20)
+    slow = [7 * value for value in comes if value]
+    survivors = verdict([*comes[:4], *never[:16]], [*slow[:4], *comes[4:]])
+    assert (survivors.state, survivors.never) == ("not met", 16), "the four that came were faster"
 
 
 def test_holm() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import deque
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,7 @@ from fairlane_lab.measures import Path as Line
 from fairlane_lab.measures import Samples, carried_bps, ceiling_bps, ceiling_of, recovery_s, segment_error
 from fairlane_lab.paths import EXPERIMENTS
 from fairlane_lab.problems import ExperimentError
-from fairlane_lab.results.rows import file_metrics, spike_metrics
+from fairlane_lab.results.rows import file_metrics, spike_metrics, values_of
 from fairlane_lab.results.summary import add_relative
 from fairlane_lab.results.verdicts import PointRuns, judge
 from fairlane_lab.run_result import FlowResult, PortResult, Transfer
@@ -73,6 +74,7 @@ def test_cut_files_count_for_throughput_and_not_for_times() -> None:
     assert metrics == {"unfinished": 1, "transfer_bps": (8000 + 2000) / 2, "transfer_s": 1.0, "packets_sent": 4}
     assert file_metrics([Transfer("web", "web", 0.0, 1000, 1.5)]) == {}
     assert file_metrics([cut]) == {"unfinished": 1, "transfer_bps": 2000.0}
+    assert values_of([file_metrics([cut]), {}], "transfer_s") == [math.inf, None], "never finished, and no file at all"
 
 
 def test_the_slowest_recovery_counts_and_none_if_one_never_comes() -> None:

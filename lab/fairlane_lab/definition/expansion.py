@@ -33,6 +33,7 @@ from fairlane_lab.definition.topology import Resolved, change_problems, resolve_
 from fairlane_lab.problems import ExperimentError, Problem, place, pydantic_problems, unknown
 from fairlane_lab.programs import find_part
 from fairlane_lab.programs.part import LabPart
+from fairlane_lab.run_result import AFTER_SPIKE_S
 from fairlane_lab.scenario import UDP_KINDS, Control, Flow, Scenario, TcpOptions, names_of, with_given
 
 if TYPE_CHECKING:
@@ -144,7 +145,9 @@ def select_points(definition: Definition, selection: Selection) -> list[Point]:
         problems += [Problem("--set", f"{name}: {unknown('value', value, there)}") for value in wrong]
     if problems:
         raise ExperimentError(definition.origin, problems)
-    conditions = [chosen, *(layer.only for layer in overrides(definition, selection))]
+    known = {name for point in points for name in point.params}
+    asked_of_points = {name: list(values) for name, values in asked.items() if name in known}
+    conditions = [asked_of_points, *(layer.only for layer in overrides(definition, selection))]
     points = [point for point in points if all(matches(where, point.params) for where in conditions)]
     if not points:
         problem = Problem("", "nothing is left to run: no point matches the selection")
@@ -239,6 +242,7 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> I
         if change.at_s >= body.run.duration_s:
             text = f"{change.at_s:g} is not before the end, run.duration_s {body.run.duration_s:g}"
             yield Problem(f"changes[{index}].at_s", text)
+    yield from _spike_problems(body)
     yield from change_problems(topology, body.changes)
     known = {name for flow in body.flows for name in (flow.name, flow.group)}
     for index, name in enumerate(body.run.starts.flows):
@@ -246,6 +250,21 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> I
             yield Problem(f"run.starts.flows[{index}]", unknown("flow or group", name, sorted(known)))
     if not any(spec.bottleneck for ports in topology.checked.ports.values() for spec in ports.values()):
         yield Problem("topology.ports", "no port has bottleneck = true: nothing would be measured or managed")
+
+
+def _spike_problems(body: Body) -> Iterator[Problem]:
+    """Whether the delay spike that greedy flows are measured by (`Scenario.spike_s`) lies within what is measured."""
+    spikes = [(each.at_s, index) for index, each in enumerate(body.changes) if each.spike_s and each.every_s is None]
+    if not spikes or all(flow.app.kind != "greedy" for flow in body.flows):
+        return
+    at_s, index = min(spikes)
+    end_s, last_s = at_s + (body.changes[index].spike_s or 0), body.run.duration_s - AFTER_SPIKE_S
+    if at_s < body.run.warmup_s:
+        text = f"{at_s:g} is before run.warmup_s {body.run.warmup_s:g}: a delay spike is measured from its start on"
+        yield Problem(f"changes[{index}].at_s", text)
+    elif end_s > last_s:
+        text = f"it ends at {end_s:g}; allowed: up to {last_s:g}, {AFTER_SPIKE_S:g} before run.duration_s, so that the recovery is seen"
+        yield Problem(f"changes[{index}].spike_s", text)
 
 
 def scenario_of(definition: Definition, resolution: Resolution, repeat: int = 0, base_seed: int = 1) -> Scenario:

@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from fairlane_lab.definition.expansion import Selection, overrides, resolve_point, with_drawn
 from fairlane_lab.definition.extend import Source, experiment_names, parse_source, read_source, shown
 from fairlane_lab.definition.judging import ClaimBound, bounds_of, numbers_of
-from fairlane_lab.definition.names import PARAMETERS, SET_BY_THE_LAB, part_of
+from fairlane_lab.definition.names import PARAMETERS, SET_BY_THE_LAB, beside, part_of
 from fairlane_lab.definition.points import Point, make_points, point_problems, twice_problems
 from fairlane_lab.definition.schema import Experiment
 from fairlane_lab.definition.strict import Known, matches
@@ -47,6 +47,7 @@ def problems_of(definition: Definition) -> list[Problem]:
     points = [with_drawn(definition, point) for point in make_points(experiment)]
     problems += twice_problems(points)
     groups: dict[str, None] = {}
+    columns: list[dict[str, Any]] = []
     values: dict[str, list[Any]] = {}
     for point in points:
         resolution, found = resolve_point(definition, point)
@@ -58,11 +59,13 @@ def problems_of(definition: Definition) -> list[Problem]:
         if resolution is not None:
             groups |= dict.fromkeys([flow.group for flow in resolution.body.flows])
             groups |= dict.fromkeys([vc.name for vc in resolution.body.vcs])
-            for name, value in resolution.columns().items():
+            columns.append(resolution.columns())
+            for name, value in columns[-1].items():
                 values.setdefault(name, []).append(value)
     if problems:
         return list(dict.fromkeys(problems))
-    return [*_layers(definition, points), *_unknown_names(definition, Known(values, list(groups)))]
+    found = [*_layers(definition, points), *_unknown_names(definition, Known(values, list(groups)))]
+    return found or list(_several_references(definition.experiment, columns))
 
 
 def _name_problem(name: str) -> str:
@@ -93,6 +96,25 @@ def _unknown_names(definition: Definition, known: Known) -> Iterator[Problem]:
             for problem in pydantic_problems(error, Experiment):
                 if _may_be_of_others(definition, problem.path) == of_base:
                     yield _of_claim(definition.experiment, problem)
+
+
+def _several_references(experiment: Experiment, points: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
+    """Values that make more than one point what another is relative to; `points` are their parameters."""
+    asked = [(f"expect[{index}].relative_to", each.relative_to) for index, each in enumerate(experiment.expect)]
+    asked += [(f"relative[{index}].to", each.to) for index, each in enumerate(experiment.relative)]
+    for path, to in asked:
+        alike: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+        for point in points if to else ():
+            if matches(dict(to), point):
+                alike.setdefault(beside(point, to), []).append(point)
+        for first, *others in alike.values():
+            if others:
+                differ = ", ".join(name for name in first if any(first[name] != each.get(name) for each in others))
+                text = (
+                    f"{len(others) + 1} points have these values and differ in {differ}; allowed: values of one point"
+                )
+                yield _of_claim(experiment, Problem(path, text))
+                break
 
 
 def _entry(path: str) -> tuple[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 from fairlane_controller.program.port_program import AqmProgram
 from fairlane_hosts.programs import COUNTERS
@@ -149,8 +149,8 @@ RUN_METRICS: dict[str, Name] = {
             "timeouts": _WHOLE,
             "drops": _WHOLE,
             "queue_packets": "mean queue",
-            "completion_s": Name("completion time (median)", head="compl."),
-            "completion_p95_s": "completion time (95 %)",
+            "completion_s": Name("completion time (median)", head="compl.", never_beside="unfinished"),
+            "completion_p95_s": Name("completion time (95 %)", never_beside="unfinished"),
             "slowdown": "slowdown of a transfer (mean)",
             "slowdown_p99": "slowdown of a transfer (99 %)",
             "slowdown_short": "slowdown up to 100 kB (mean)",
@@ -159,7 +159,7 @@ RUN_METRICS: dict[str, Name] = {
             "slowdown_long_p99": "slowdown above 1 MB (99 %)",
             "transfers": Name("finished transfers", kind=int),
             "unfinished": Name("transfers cut", kind=int),
-            "transfer_s": "transfer time, first data to last ACK (mean)",
+            "transfer_s": Name("transfer time, first data to last ACK (mean)", never_beside="unfinished"),
             "transfer_bps": "throughput of a transfer",
             "packets_sent": "packets sent for a transfer",
             "ceiling_bps": "ceiling",
@@ -171,7 +171,7 @@ RUN_METRICS: dict[str, Name] = {
             "after_spike_bytes": Name("delivered in 5 s after the spike", "KB", 1e-3),
             "after_spike_drops": Name("queue drops from the spike on, to 5 s after it", kind=int),
             "after_spike_retransmits": Name("retransmissions from the spike on, to 5 s after it", kind=int),
-            "recovery_s": "from the spike's end to 90 % of the new rate",
+            "recovery_s": Name("from the spike's end to 90 % of the new rate", never_beside="after_spike_bytes"),
             "bw_est_bps": "BW_est at the undo",
             "bw_est_ratio": "BW_est at the undo over the new rate",
             "relative_time": Name("transfer time, relative", "%", 100),
@@ -249,7 +249,7 @@ OTHER_COLUMNS: dict[str, type] = {
 
 
 SWITCH_PARAMETERS = {"control", "program", "scheduler", "queues", "buffer_share", "qdisc"}.union(
-    *(part.switch_parameters | part.control_model.model_fields.keys() for part in known_parts())
+    *(part.of_the_switch for part in known_parts())
 )
 """What the switch does: a run's seed does not depend on it."""
 SENDER_PARAMETERS = frozenset({"sender", "variant", "window_bytes", "receive_windows"})
@@ -261,10 +261,18 @@ def part_of(program: str) -> LabPart:
     part = find_part(program)
     for name, field in part.control_model.model_fields.items():
         PARAMETERS.setdefault(name, Name(name.replace("_", " "), kind=int if field.annotation is int else str))
-        SWITCH_PARAMETERS.add(name)
+    SWITCH_PARAMETERS.update(part.of_the_switch)
     for column in part.measured:
         RUN_METRICS.setdefault(column.name, _of_column(column.title, column.unit))
     return part
+
+
+def beside(params: Mapping[str, Any], to: Collection[str]) -> tuple[tuple[str, Any], ...]:
+    """What must be the same at the point that one with these parameters is relative to: all but what is compared; with a parameter of the
+    switch, all that the switch does; with `sender`, all that the sender is."""
+    apart = set(to)
+    apart |= SENDER_PARAMETERS if "sender" in apart else SWITCH_PARAMETERS if apart & SWITCH_PARAMETERS else set()
+    return tuple((name, value) for name, value in sorted(params.items()) if name not in apart)
 
 
 def split_quotient(metric: str) -> tuple[str, str]:

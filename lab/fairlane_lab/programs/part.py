@@ -43,6 +43,8 @@ class Name:
     kind: type[float] | type[int] | type[str] | type[bool] = float
     head: str = ""
     """Short, for the head of a table's column; empty: the label."""
+    never_beside: str = ""
+    """The column by which a run without the metric says that it never came; empty: such a run did not measure it."""
 
 
 LOOK_PERIOD_S = 1.0
@@ -68,6 +70,8 @@ class LabPart:
     """Values that look the same in all pictures: index into the palette (`report/figures.py`)."""
     switch_parameters: ClassVar[frozenset[str]] = frozenset()
     """Parameters that say what the switch does, beside those of `Control`: a run's seed does not depend on them."""
+    traffic_parameters: ClassVar[frozenset[str]] = frozenset()
+    """Settings of `Control` that say what comes, not what the switch does with it."""
     has_vcs: ClassVar[bool] = False
     """Whether an experiment has `[[vcs]]`."""
     loop_values: ClassVar[Mapping[str, tuple[str, float]]] = {}
@@ -102,6 +106,11 @@ class LabPart:
     def control_model(self) -> type[BaseModel]:
         """The model of `[control]`."""
         return self.Control or self.program.Settings
+
+    @property
+    def of_the_switch(self) -> set[str]:
+        """Names of parameters that say what the switch does."""
+        return {*self.switch_parameters, *self.control_model.model_fields} - self.traffic_parameters
 
     def control(self, settings: Any) -> Control:
         """A scenario's control, of what `[control]` says."""

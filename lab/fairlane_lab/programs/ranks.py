@@ -30,6 +30,7 @@ class RankPart(LabPart):
     switch_parameters: ClassVar[frozenset[str]] = frozenset(
         {"program", "priority_queues", "queue_limit", "window", "sample", "burst"}
     )
+    traffic_parameters: ClassVar[frozenset[str]] = frozenset({"ranks"})
     run_metrics: ClassVar[Mapping[str, Name]] = {
         "inversion_share": Name("left before a smaller rank", "%", 100),
         "refused_share": Name("refused", "%", 100),

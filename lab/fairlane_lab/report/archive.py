@@ -41,7 +41,7 @@ from fairlane_lab.problems import ExperimentError, RunFolderError
 from fairlane_lab.report.run_folder import Measured, RunFolder, copy_of, definition_of, open_run, run_of
 from fairlane_lab.results import tables
 from fairlane_lab.results.folder import origin_problem
-from fairlane_lab.results.rows import make_rows
+from fairlane_lab.results.rows import make_rows, values_of
 from fairlane_lab.results.summary import read_rows, summary_of
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep.runners import Executor, Outcome
@@ -239,9 +239,10 @@ class Archived:
             return [f"{where}: {outcome.error}"]
         now = tables.archived_row(make_rows(scenario, outcome.result, "", "")["runs"][0])
         then = self.rows[scenario.point, scenario.repeat]
-        for name, value in then.items():
-            if name not in (*TOLD, *GONE) and value is not None and now.get(name) != value:
-                return [f"{where}: {name} is {now.get(name)}, archived is {value}"]
+        for name in {**then, **now}:
+            archived, made = values_of((then, now), name)
+            if name not in (*TOLD, *GONE) and archived is not None and made != archived:
+                return [f"{where}: {name} is {made}, archived is {archived}"]
         return []
 
 

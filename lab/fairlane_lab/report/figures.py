@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -240,7 +241,7 @@ def _in_order(data: pd.DataFrame) -> pd.DataFrame:
 def _measured(
     plot: Bars | Lines | Heat, runs: Sequence[RunFolder], by: str | None, metrics: Sequence[str]
 ) -> pd.DataFrame:
-    """A row for each metric of a point, with its spread, and one for each value that a paper has for it, with its `source`; in the units of `quantity`."""
+    """A row for each metric of a point, with its spread (NaN is infinite), and one for each value that a paper has for it, with its `source`; in the units of `quantity`."""
     panels = _Panels(runs, plot, (plot.x, by, *([plot.y] if isinstance(plot, Heat) else ())), plot.panel)
     named = labels.value_label if isinstance(plot, Heat) else labels.setting_label  # an axis has its name beside it
     rows: list[dict[str, Any]] = []
@@ -251,8 +252,10 @@ def _measured(
             where = {"panel": panels.title(point), "metric": metric, "label": label, "x": _at(point, plot.x)}
             where |= {"runtime": labels.value_label("runtime", run.runtime), "rate": point.params.get("rate_bps")}
             if spread := point.get(metric):
-                ends = {"y": spread.value, "lo": spread.lo, "hi": spread.hi, "is_range": spread.is_range}
-                rows.append({**where, **ends, "source": None})
+                ends = {"y": spread.value, "lo": spread.lo, "hi": spread.hi}
+                ends = {end: value if math.isfinite(value) else math.nan for end, value in ends.items()}
+                never = labels.never_text(spread.never, spread.runs) if spread.never else ""
+                rows.append({**where, **ends, "is_range": spread.is_range, "source": None, "never": never})
             paper = run.paper_values(point, metric).items() if getattr(plot, "paper", True) else ()
             rows += [{**where, "y": value, "source": source or "paper"} for source, value in paper]
     data = pd.DataFrame(rows)
@@ -296,6 +299,11 @@ def _whiskers(data: pd.DataFrame) -> list[str]:
     return [f"ranges: {' or '.join(texts[bool(each)] for each in wide['is_range'].unique())}"] if len(wide) else []
 
 
+def _gaps(data: pd.DataFrame) -> list[str]:
+    """What is not drawn."""
+    return ["gaps: in some runs it never came"] * bool(data["y"].isna().any())
+
+
 def _bars(plot: Bars, runs: Sequence[RunFolder]) -> p9.ggplot:
     metrics = [plot.metric]
     if plot.by == "group":
@@ -314,6 +322,9 @@ def _bars(plot: Bars, runs: Sequence[RunFolder]) -> p9.ggplot:
     data["at"] = data["x"].map(xs.index) - 0.4 + width * (slot + 0.5)
     data = _in_order(data)
     bars = data[data["source"].isna()]
+    never = bars[bars["never"] != ""].fillna({"y": 0})
+    if len(names) > 1:
+        never = never.assign(never=never["label"].astype(str) + ": " + never["never"])
     texts = [labels.value_label(plot.x, x) for x in xs]
     room = 90 / min(2, data["panel"].nunique())
     tilted = p9.element_text(rotation=40, ha="right") if sum(map(len, texts)) > room else p9.element_text()
@@ -321,8 +332,9 @@ def _bars(plot: Bars, runs: Sequence[RunFolder]) -> p9.ggplot:
         bars,
         p9.aes("at", "y"),
         (_axis_of(plot.x), quantity, _whiskers(bars)),
-        p9.geom_col(p9.aes(fill="label", alpha="runtime"), width=width * 0.9),
+        p9.geom_col(p9.aes(fill="label", alpha="runtime"), bars[bars["y"].notna()], width=width * 0.9),
         p9.geom_errorbar(p9.aes(ymin="lo", ymax="hi"), bars[bars["hi"] > bars["lo"]], width=width * 0.5, color=INK),
+        *[p9.geom_text(p9.aes(label="never"), never, angle=90, va="bottom", size=7, color=INK)] * bool(len(never)),
         *_paper(data),
         p9.scale_x_continuous(breaks=range(len(xs)), labels=texts),
         p9.theme(panel_grid_major_x=p9.element_blank(), axis_text_x=tilted),
@@ -344,6 +356,7 @@ def _lines(plot: Lines, runs: Sequence[RunFolder]) -> p9.ggplot:
     xs = ordered(measured["x"])
     notes = [
         *(_whiskers(measured) if plot.band else ()),
+        *_gaps(measured),
         *(f"level lines: {labels.setting_label(plot.x, each)}" for each in ordered(words["x"])),
     ]
     near_all = data["quantity"].str.endswith(("%)", " %")) & (
@@ -383,7 +396,7 @@ def _heat(plot: Heat, runs: Sequence[RunFolder]) -> p9.ggplot:
         # Never black or white itself, which a dark page would turn round.
         ink=np.where(cells["y"] < middle, "#fdfdfd", "#111111"),
     )
-    notes = [cells["quantity"].iloc[0], *["framed: the paper gives a value"] * bool(len(framed))]
+    notes = [cells["quantity"].iloc[0], *["framed: the paper gives a value"] * bool(len(framed)), *_gaps(cells)]
     return _chart(
         cells,
         p9.aes("x", "label"),
@@ -522,7 +535,11 @@ def _cdf(plot: Cdf, runs: Sequence[RunFolder]) -> p9.ggplot:
     for run in runs:
         table = run.transfers if is_of_transfers else run.runs
         for point in run.select(plot.where) if plot.metric in table else ():
-            mine = table[table["point"] == point.name].dropna(subset=[plot.metric])
+            mine = table[table["point"] == point.name]
+            if name.never_beside in mine:
+                never = mine[plot.metric].isna() & mine[name.never_beside].notna()
+                mine = mine.assign(**{plot.metric: mine[plot.metric].mask(never, np.inf)})
+            mine = mine.dropna(subset=[plot.metric])
             titles = [f"{group}, {panels.title(point)}".rstrip(", ") for group in mine.get("group", ())]
             parts.append(
                 mine.assign(
@@ -541,6 +558,7 @@ def _cdf(plot: Cdf, runs: Sequence[RunFolder]) -> p9.ggplot:
     lines = data.groupby(["panel", "label", "runtime"], observed=True)["x"]
     middles = lines.median().reset_index().assign(y=50)
     data["y"] = lines.rank("first", pct=True) * 100
+    data, middles = (each[np.isfinite(each["x"])] for each in (data, middles))
     return _chart(
         data.sort_values("x", kind="stable"),
         p9.aes("x", "y", color="label", linetype="runtime"),

@@ -86,9 +86,10 @@ class Judged:
 
     @property
     def value(self) -> str:
-        """As a reader sees it, with its unit."""
-        value = self.verdict.value
-        return "" if value is None else f"{self._text(value)} {self._unit}".strip()
+        """As a reader sees it, with its unit, and in how many runs it never came."""
+        value, never = self.verdict.value, self.verdict.never
+        text = "" if value is None else f"{self._text(value)} {self._unit}".strip()
+        return ", ".join(filter(None, (text, labels.never_text(never, self.runs) if never else "")))
 
     @property
     def interval(self) -> str:

@@ -85,6 +85,11 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}g}"
 
 
+def never_text(never: int, runs: int) -> str:
+    """Of a time that never came in some runs."""
+    return f"never in {never} of {runs}"
+
+
 def format_metric(metric: str, value: float | None, name: Name | None = None) -> str:
     """A metric's value as it is shown, without its unit: `93.4` for a fairness of 0.934; a dash for nothing."""
     if value is None or not math.isfinite(value):

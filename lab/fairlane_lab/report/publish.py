@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -71,7 +72,7 @@ def find_differences(experiment: Measured, metrics: Sequence[str]) -> list[Line]
             for measured, against, spread, reference in _pairs(experiment, points, metric):
                 compared[metric, measured, against] += 1
                 limit = JAIN_LIMIT if (metric, against) == ("jain", "paper") else LIMIT
-                share = (spread.value - reference.value) / abs(reference.value) if reference.value else 0.0
+                share = _share(spread.value, reference.value)
                 if abs(share) <= limit:
                     continue
                 fitting = fitting_notes(
@@ -85,6 +86,13 @@ def find_differences(experiment: Measured, metrics: Sequence[str]) -> list[Line]
     for line in lines.values():
         line.compared = compared[line.metric, line.measured, line.against]
     return list(lines.values())
+
+
+def _share(measured: float, reference: float) -> float:
+    """By what share of the reference a value differs from it; infinite where it alone never came."""
+    if measured == reference or not reference:
+        return 0.0
+    return -1.0 if math.isinf(reference) else (measured - reference) / abs(reference)
 
 
 def fitting_notes(notes: Sequence[Note], point: Point, metric: str, runtime: str, against: str) -> list[Note]:
@@ -243,11 +251,15 @@ def _differences_csv(differences: Iterable[Line]) -> str:
     head = ("metric", "in", "differs from", "points that differ", "points compared", "smallest", "largest", "cause")
     lines = [
         (labels.name_of(line.metric).label, *_pair(line).split(" against "), len(line.shares), line.compared,
-         *(f"{end(line.shares.values()):+.1%}" for end in (min, max)),
+         *(_percent(end(line.shares.values())) for end in (min, max)),
          one_line(" ".join(line.notes)) or ("spread of the repeats" if line.in_spread else "not explained"))
         for line in differences
     ]  # fmt: skip
     return to_csv(head, lines)
+
+
+def _percent(share: float) -> str:
+    return "never" if math.isinf(share) else f"{share:+.1%}"
 
 
 def _pair(line: Line) -> str:

@@ -43,18 +43,25 @@ class Point(_Part):
     name: str = Field(alias="point")
     params: Plain
     values: dict[str, FiniteFloat] = Field(alias="metrics")
-    """With the bounds of each middle, `METRIC_lo` and `METRIC_hi`."""
+    """With the bounds of each middle, `METRIC_lo` and `METRIC_hi`; without what is infinite or not known."""
     ranges: dict[str, tuple[FiniteFloat, FiniteFloat]] = Field(default_factory=dict)
     runs: int = 1
+    counts: dict[str, int] = Field(default_factory=dict)
+    """Runs that measured it, where these are not all."""
+    never: dict[str, int] = Field(default_factory=dict)
+    """Runs in which it never came, where there are any."""
 
     @cached_property
     def metrics(self) -> dict[str, Spread]:
         """The spread of each."""
         found: dict[str, Spread] = {}
-        for name, value in self.values.items():
+        for name in dict.fromkeys([*self.values, *self.never]):
             if not name.endswith(("_lo", "_hi")):
-                low, high = self.values.get(f"{name}_lo", value), self.values.get(f"{name}_hi", value)
-                found[name] = Spread(value, low, high, *self.ranges.get(name, (math.nan, math.nan)), self.runs)
+                value, never = self.values.get(name, math.inf), self.never.get(name, 0)
+                low = self.values.get(f"{name}_lo", -math.inf if never and math.isfinite(value) else value)
+                high = self.values.get(f"{name}_hi", math.inf if never else value)
+                ends = self.ranges.get(name, (math.nan, math.nan))
+                found[name] = Spread(value, low, high, *ends, self.counts.get(name, self.runs), never)
         return found
 
     def get(self, metric: str) -> Spread | None:
@@ -63,7 +70,7 @@ class Point(_Part):
         if below:
             left, right = self.get(above), self.get(below)
             by = right.value if right else self.params.get(below)
-            if left is None or not isinstance(by, int | float) or by == 0:
+            if left is None or not isinstance(by, int | float) or by == 0 or not math.isfinite(left.value + by):
                 return None
             return left.scaled(1 / by) if right is None else left.over(right)
         return self.metrics.get(metric)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -78,9 +79,10 @@ def numbers(
     for name, found in points.items():
         for source in sources:
             spreads = values.get((name, source), {})
-            cells = tuple(_cell(spreads.get(metric), metric, names[metric], intervals) for metric in names)
+            count = found[source].runs if source in found else 1
+            cells = tuple(_cell(spreads.get(metric), metric, names[metric], intervals, count) for metric in names)
             if any(cells) or (source in found and not intervals):
-                runs = str(found[source].runs) if source in found else ""
+                runs = str(count) if source in found else ""
                 rows.append(Row(name, labels.value_label("runtime", source), runs, cells))
     return Numbers(names, rows)
 
@@ -90,12 +92,20 @@ def _largest(points: Mapping[str, Mapping[str, Point]], metric: str) -> float:
     return max((spread.value for spread in found if spread), default=0.0)
 
 
-def _cell(spread: Spread | None, metric: str, name: Name, interval: bool) -> str:
-    """Without interval with one run or where both ends read alike."""
+def _cell(spread: Spread | None, metric: str, name: Name, interval: bool, count: int) -> str:
+    """Without interval with one run or where both ends read alike; with the metric's own n where that is not the point's `count`."""
     if spread is None:
         return ""
-    text, low, high = (labels.format_metric(metric, value, name) for value in (spread.value, spread.lo, spread.hi))
-    return f"{text} ({low} to {high})" if interval and spread.runs > 1 and low != high else text
+    text, low, high = (
+        "never" if value == math.inf else labels.format_metric(metric, value, name)
+        for value in (spread.value, spread.lo, spread.hi)
+    )
+    if interval and spread.runs > 1 and low != high:
+        text += f" ({low} to {high})"
+    of = f"n = {spread.runs}" if interval and spread.runs != count else ""
+    if spread.never:
+        of = labels.never_text(spread.never, spread.runs) if interval else f"never {spread.never}/{spread.runs}"
+    return ", ".join(filter(None, ("" if math.isinf(spread.value) else text, of)))
 
 
 def main_metrics(run: RunFolder) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from fairlane_hosts.programs import COUNTERS
 
-from fairlane_lab.definition.names import column_kind
+from fairlane_lab.definition.names import RUN_METRICS, column_kind
 from fairlane_lab.inputs import configuration
 from fairlane_lab.measures import ceiling_of, known_mean, known_sum, least_s, path_of
 from fairlane_lab.programs import find_part
@@ -115,7 +115,7 @@ def _bottleneck(ports: Sequence[PortResult]) -> Row:
     """Of the managed port. With several: sums of what adds up, the rest of the most used one."""
     if not ports:
         return {}
-    main = max(ports, key=lambda port: port.utilisation)
+    main = max(ports, key=lambda port: port.utilisation or 0.0)
     return {
         "throughput_bps": sum(port.throughput_bps for port in ports),
         "utilisation": main.utilisation,
@@ -346,6 +346,16 @@ def column_value(name: str, value: Any) -> Any:
 def param_value(name: str, value: Any) -> Any:
     """The parameter of a column's value: the inverse of `column_value`."""
     return int(value) if name == "threshold" and isinstance(value, str) and value.isdigit() else value
+
+
+def values_of(rows: Iterable[Mapping[str, Any]], metric: str) -> list[Any]:
+    """A metric of some runs: infinite where it never came (`Name.never_beside`), None where it was not measured."""
+    beside = RUN_METRICS[metric].never_beside if metric in RUN_METRICS else ""
+    found: list[Any] = []
+    for row in rows:
+        value = row.get(metric)
+        found.append(math.inf if value is None and beside and row.get(beside) is not None else value)
+    return found
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:

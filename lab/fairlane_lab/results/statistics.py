@@ -42,6 +42,8 @@ class Spread:
     max: float = math.nan
     """Range of the runs; NaN where it is not known."""
     runs: int = 1
+    never: int = 0
+    """Of the runs, those in which it never came: as values they are infinite."""
 
     @property
     def is_range(self) -> bool:
@@ -51,11 +53,13 @@ class Spread:
     def scaled(self, factor: float) -> Spread:
         """The same spread in another unit."""
         ends = (self.lo * factor, self.hi * factor, self.min * factor, self.max * factor)
-        return Spread(self.value * factor, *ends, self.runs)
+        return Spread(self.value * factor, *ends, self.runs, self.never)
 
     def minus(self, other: Spread) -> Spread:
-        """The difference of two middles; its interval from theirs (MOVER: Zou and Donner 2008)."""
+        """The difference of two middles; its interval from theirs (MOVER: Zou and Donner 2008). Of infinite ones their ends."""
         apart = self.value - other.value
+        if not math.isfinite(apart):
+            return Spread(apart, self.lo - other.hi, self.hi - other.lo, runs=min(self.runs, other.runs))
         low = math.hypot(self.value - self.lo, other.hi - other.value)
         high = math.hypot(self.hi - self.value, other.value - other.lo)
         return Spread(apart, apart - low, apart + high, runs=min(self.runs, other.runs))
@@ -79,7 +83,7 @@ def aggregate(values: Sequence[float], statistic: Statistic = "median") -> Sprea
     """Middle, confidence interval and range of some values.
 
     Below 6 values the interval is their range. Median: the order statistics that cover it with 95 % at least, whatever the
-    distribution. Mean: BCa bootstrap (Efron 1987). Neither leaves the range of the values.
+    distribution. Mean: BCa bootstrap (Efron 1987); one infinite value makes it infinite. Neither leaves the range of the values.
 
     Raises:
         ValueError: There are no values.
@@ -97,8 +101,10 @@ def aggregate_all(columns: Mapping[str, Sequence[float]], statistic: Statistic =
             raise ValueError("no values")
         ordered, count = sorted(values), len(values)
         low, high = _ranks(count, 0.5) if statistic == "median" else (0, count - 1)
-        lo, hi = ordered[max(0, low)], ordered[min(count - 1, high)]
-        found[name] = Spread(MIDDLES[statistic](ordered), lo, hi, ordered[0], ordered[-1], count)
+        value, lo, hi = MIDDLES[statistic](ordered), ordered[max(0, low)], ordered[min(count - 1, high)]
+        if statistic == "mean" and math.isinf(value):
+            lo = hi = value
+        found[name] = Spread(value, lo, hi, ordered[0], ordered[-1], count, ordered.count(math.inf))
         if statistic == "mean" and count >= LEAST_RUNS and lo < hi:
             drawn.setdefault(count, []).append(name)
     for names in drawn.values():
@@ -112,17 +118,20 @@ def aggregate_ratio(values: Sequence[float], below: Sequence[float], statistic: 
     """The ratio of two middles over paired runs; its interval resamples pairs (BCa).
 
     Returns:
-        `min` and `max` are of the pairs' own ratios, an end that is not known is infinite. None where the middle below is 0.
+        `min` and `max` are of the pairs' own ratios, an end that is not known is infinite. None where the middle below is 0,
+        or where both are infinite.
 
     """
-    of = MIDDLES[statistic]
-    if not of(below):
+    top, bottom = MIDDLES[statistic](values), MIDDLES[statistic](below)
+    if not bottom or (math.isinf(top) and math.isinf(bottom)):
         return None
-    pairs = [value / under for value, under in zip(values, below, strict=True) if under]
-    value, least, most, count = of(values) / of(below), min(pairs), max(pairs), len(values)
+    pairs = [ratio for ratio in quotients(values, below) if not math.isnan(ratio)]
+    value, least, most, count = top / bottom, min(pairs), max(pairs), len(values)
     lo, hi = min(least, value), max(most, value)
     if least == most and len(pairs) == count:
         lo = hi = value = least
+    elif statistic == "mean" and math.isinf(top + bottom):
+        lo = hi = value
     elif count >= LEAST_RUNS:
         middle: Any = np.median if statistic == "median" else np.mean
 
@@ -131,7 +140,13 @@ def aggregate_ratio(values: Sequence[float], below: Sequence[float], statistic: 
             return np.divide(top, bottom, out=np.full(np.shape(top), math.inf), where=bottom != 0)
 
         lo, hi = (float(end) for end in _bca(ratio, np.array(values), np.array(below)))
-    return Spread(value, lo, hi, least, most, count)
+    never = sum(math.isinf(value + under) for value, under in zip(values, below, strict=True))
+    return Spread(value, lo, hi, least, most, count, never)
+
+
+def quotients(values: Sequence[float], below: Sequence[float]) -> list[float]:
+    """Of each pair its quotient; NaN where it is not known, because what is below is 0 or both are infinite."""
+    return [value / under if under else math.nan for value, under in zip(values, below, strict=True)]
 
 
 def aggregate_share(values: Sequence[float], share: float, *, is_low: bool) -> Spread:
@@ -140,7 +155,8 @@ def aggregate_share(values: Sequence[float], share: float, *, is_low: bool) -> S
     good = math.ceil(round(share * count, 9))
     low, high = _ranks(count, 1 - share if is_low else share)
     lo, hi = (ordered[low], ordered[high]) if low >= 0 and high < count else (math.nan, math.nan)
-    return Spread(ordered[-good if is_low else good - 1], lo, hi, ordered[0], ordered[-1], count)
+    value = ordered[-good if is_low else good - 1]
+    return Spread(value, lo, hi, ordered[0], ordered[-1], count, ordered.count(math.inf))
 
 
 def _bca(statistic: Callable[..., Any], *data: Any) -> tuple[Any, Any]:
@@ -165,7 +181,11 @@ def _bca(statistic: Callable[..., Any], *data: Any) -> tuple[Any, Any]:
         lo, hi = first.confidence_interval
         plain = ends("percentile", first).confidence_interval
         lo, hi = np.where(np.isnan(lo), plain.low, lo), np.where(np.isnan(hi), plain.high, hi)
-        return np.where(np.isnan(lo), -math.inf, lo), np.where(np.isnan(hi), math.inf, hi)
+        # Between infinite resamples nothing is interpolated; one that is not known may be anything.
+        drawn, tail = first.bootstrap_distribution, int((1 - level) / 2 * RESAMPLES)
+        least = np.sort(np.where(np.isnan(drawn), -math.inf, drawn))[..., tail]
+        most = np.sort(np.where(np.isnan(drawn), math.inf, drawn))[..., -1 - tail]
+        return np.where(np.isnan(lo), least, lo), np.where(np.isnan(hi), most, hi)
 
 
 @lru_cache(maxsize=4096)

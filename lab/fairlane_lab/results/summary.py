@@ -12,9 +12,9 @@ from typing import Any
 
 from fairlane_lab.definition.judging import Relative
 from fairlane_lab.definition.loading import Definition
-from fairlane_lab.definition.names import OTHER_COLUMNS, PARAMETERS
+from fairlane_lab.definition.names import OTHER_COLUMNS, PARAMETERS, RUN_METRICS
 from fairlane_lab.results import tables
-from fairlane_lab.results.rows import Row, merged_about, param_value
+from fairlane_lab.results.rows import Row, merged_about, param_value, values_of
 from fairlane_lab.results.statistics import Spread, Statistic, aggregate_all, aggregate_ratio
 from fairlane_lab.results.verdicts import PointRuns, judge, paired
 
@@ -74,14 +74,15 @@ def add_relative(
 ) -> dict[str, dict[str, Spread | None]]:
     """Put into every row what `wanted` says: its metric over that of the same repeat at the point that it is relative to; None without.
 
-    Returns the same of each point: ratios of the two middles, None where one is not known.
+    Returns the same of each point: ratios of the two middles, None where it is not known.
     """
     found: dict[str, dict[str, Spread | None]] = {point.point: {} for point in points}
     for relative in wanted:
         for point, pairs in zip(points, paired(points, relative.metric, relative.to), strict=True):
             for row in point.rows:
                 value, below = pairs.get(row["repeat"], (0.0, 0.0))
-                row[relative.name] = value / below if below else None
+                ratio = value / below if below else math.nan
+                row[relative.name] = None if math.isnan(ratio) else ratio
             above, under = zip(*pairs.values(), strict=True) if pairs else ((), ())
             found[point.point][relative.name] = aggregate_ratio(above, under, statistic) if pairs else None
     return found
@@ -89,14 +90,17 @@ def add_relative(
 
 def _point(point: PointRuns, statistic: Statistic, ratios: Mapping[str, Spread | None]) -> dict[str, Any]:
     others = {*OTHER_COLUMNS, *ratios, *PARAMETERS}
+    never = (name for name, about in RUN_METRICS.items() if about.never_beside)  # an archive has no empty column
     columns = {  # a table's rows have the same columns
-        name: [float(row[name]) for row in point.rows if row[name] is not None]
-        for name in point.rows[0]
+        name: [float(value) for value in values_of(point.rows, name) if value is not None]
+        for name in dict.fromkeys([*point.rows[0], *never])
         if name not in others
     }
     measured = aggregate_all({name: values for name, values in columns.items() if values}, statistic)
     known = {
-        name: found for name, found in {**measured, **ratios}.items() if found and math.isfinite(found.lo + found.hi)
+        name: found
+        for name, found in {**measured, **ratios}.items()
+        if found and (found.never or math.isfinite(found.lo + found.hi))
     }
     metrics: dict[str, float] = {}
     for name, found in known.items():
@@ -105,8 +109,10 @@ def _point(point: PointRuns, statistic: Statistic, ratios: Mapping[str, Spread |
         "point": point.point,
         "params": dict(point.params),
         "runs": len(point.rows),
-        "metrics": metrics,
-        "ranges": {name: [found.min, found.max] for name, found in known.items()},
+        "metrics": {name: value for name, value in metrics.items() if math.isfinite(value)},
+        "ranges": {name: [found.min, found.max] for name, found in known.items() if math.isfinite(found.max)},
+        "counts": {name: found.runs for name, found in known.items() if found.runs != len(point.rows)},
+        "never": {name: found.never for name, found in known.items() if found.never},
     }
 
 

@@ -20,10 +20,10 @@ from pydantic import FiniteFloat
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from fairlane_lab.definition.judging import Expectation, Relative
-from fairlane_lab.definition.names import SENDER_PARAMETERS, SWITCH_PARAMETERS, split_quotient
+from fairlane_lab.definition.names import beside, split_quotient
 from fairlane_lab.definition.strict import holds, matches
 from fairlane_lab.measures import finite_or_none
-from fairlane_lab.results.rows import Row
+from fairlane_lab.results.rows import Row, values_of
 from fairlane_lab.results.statistics import (
     LEAST_RUNS,
     LEVEL,
@@ -35,6 +35,7 @@ from fairlane_lab.results.statistics import (
     aggregate_share,
     holm,
     p_share,
+    quotients,
 )
 
 State = Literal["met", "not met", "undecided", "too few by design", "no data"]
@@ -67,7 +68,7 @@ class Verdict:
     points: list[str]
     """What it rests on; with `over`, the picked point."""
     value: FiniteFloat | None
-    """The worst of `points` (farthest outside, or nearest to a bound); None when nothing was measured or nothing qualified."""
+    """The worst of `points` (farthest outside, or nearest to a bound); None when nothing was measured or nothing qualified, or it is infinite."""
     within: bool | None
     """Whether `value` is within the bound; None when there is no run to judge by."""
     state: State = "no data"
@@ -76,6 +77,8 @@ class Verdict:
     hi: FiniteFloat | None = None
     """95 % interval of `value`; None where there is none, or its end is not known."""
     runs: int = 0
+    never: int = 0
+    """Of the runs, those in which what is measured never came, or what it is divided by."""
 
     @property
     def met(self) -> bool | None:
@@ -97,7 +100,7 @@ class _Sample:
     values: Sequence[float]
     below: Sequence[float] | None = None
     missing: int = 0
-    """Runs in which nothing qualified: outside of any bound."""
+    """Runs in which nothing qualified: outside of any bound. What never came is infinite, and a quotient of two such is not known."""
 
     @property
     def runs(self) -> int:
@@ -117,10 +120,16 @@ class _Sample:
     def _pairs(self) -> list[tuple[float, float]]:
         return list(zip(self.values, self.below or [1.0] * len(self.values), strict=True))
 
+    @property
+    def never(self) -> int:
+        """Runs in which it never came, or what it is divided by."""
+        return sum(math.isinf(value + under) for value, under in self._pairs)
+
     @cached_property
     def each(self) -> list[float]:
-        """The value of each run; infinite where none is known."""
-        return [value / under for value, under in self._pairs if under] or [math.inf]
+        """The value of each run that knows it; infinite where none does."""
+        known = quotients(self.values, self.below or [1.0] * len(self.values))
+        return [value for value in known if not math.isnan(value)] or [math.inf]
 
     @cached_property
     def middle(self) -> Spread | None:
@@ -154,11 +163,11 @@ class _Sample:
         if self.runs < LEAST_RUNS or (self.value is None and not self.missing):
             return 1.0, 1.0
         outside = [sum(each < 0 for each in margin) + self.missing for margin in self.margins]
-        if self.of_all and any(outside):
-            return 1.0, 0.0
-        found = [p_share(count, self.runs, self.share) for count in outside]
-        within = max(each[0] for each in found)
-        beyond = min(1.0, len(found) * min(each[1] for each in found))
+        unknown = sum(math.isnan(each) for each in self.margins[0])
+        if self.of_all and (unknown or any(outside)):
+            return 1.0, 0.0 if any(outside) else 1.0
+        within = max(p_share(count + unknown, self.runs, self.share)[0] for count in outside)
+        beyond = min(1.0, len(outside) * min(p_share(count, self.runs, self.share)[1] for count in outside))
         if self.below is None and self.expectation.statistic != "mean":
             return within, beyond
         return (within if self._shows(True) else 1.0, beyond if self._shows(False) else 1.0)
@@ -292,7 +301,7 @@ class _Asked:
             unfit = [(sum(not self._qualifies(point, {one}) for one in second), len(second)) for point in group]
             return _Claim(asked, per, names, unfit=unfit)
         if asked.pick == "mean":
-            means = self._mean(_known([self._sample(point, second) for point in fit], valued=False))
+            means = self._mean(fit, second)
             return _Claim(asked, per, [point.point for point in fit], _known([means]))
         chosen = self._pick(fit, first)
         if chosen is None:
@@ -336,49 +345,50 @@ class _Asked:
         best = max if asked.pick in ("highest", "last") else min
         return best(tried, key=lambda each: each[0])[1] if tried else None
 
-    def _mean(self, samples: Sequence[_Sample]) -> _Sample | None:
-        """The mean over points, run by run: relative ones in units of what they are relative to, so that each point counts alike."""
-        scaled = [
-            ([value / unit for value in each.values], [value / unit for value in each.below or ()])
-            for each in samples
-            if (unit := 1.0 if each.below is None else MIDDLES["median"](each.below))
-        ]
-        if not scaled:
+    def _mean(self, points: Sequence[PointRuns], runs: Container[int]) -> _Sample | None:
+        """The mean over points of each run that all of them have: relative ones in units of what they are relative to, so that each point
+        counts alike."""
+        scaled: list[dict[int, tuple[float, float]]] = []
+        for point in points:
+            pairs = {run: pair for run, pair in self._pairs[id(point)].items() if run in runs}
+            unit = _unit([below for _, below in pairs.values()]) if self._to else 1.0
+            if pairs and unit:
+                scaled.append({run: (value / unit, below / unit) for run, (value, below) in pairs.items()})
+        shared = [run for run in (scaled[0] if scaled else ()) if all(run in each for each in scaled)]
+        if not shared:
             return None
-        means, under = ([fmean(run) for run in zip(*columns, strict=False)] for columns in zip(*scaled, strict=True))
-        return _Sample(self._expectation, means, under or None)
+        means, under = ([fmean(each[run][side] for each in scaled) for run in shared] for side in (0, 1))
+        return _Sample(self._expectation, means, under if self._to else None)
 
 
-def _known(samples: Sequence[_Sample | None], valued: bool = True) -> list[_Sample]:
-    """Those that there are, with `valued` those whose value is known."""
-    return [each for each in samples if each is not None and (not valued or each.value is not None)]
+def _unit(below: Sequence[float]) -> float:
+    """The middle of those that are finite; 1 without any."""
+    return MIDDLES["median"]([each for each in below if math.isfinite(each)] or [1.0])
+
+
+def _known(samples: Sequence[_Sample | None]) -> list[_Sample]:
+    """Those that there are and whose value is known, or would be if all came."""
+    return [each for each in samples if each is not None and (each.value is not None or each.never)]
 
 
 def paired(points: Sequence[PointRuns], metric: str, to: Mapping[str, Any]) -> list[dict[int, tuple[float, float]]]:
-    """Of each point, by repeat, a metric and what it is divided by: itself at the point with the values `to`; 1 without any."""
-    others = {_beside(each, to): each for each in points if to and matches(dict(to), each.params)}
+    """Of each point, by repeat, a metric and what it is divided by: itself at the one point with the values `to`; 1 without any."""
+    others = {beside(each.params, to): each for each in points if to and matches(dict(to), each.params)}
     found: list[dict[int, tuple[float, float]]] = []
     for point in points:
-        values, other = _values(metric, point), others.get(_beside(point, to))
+        values, other = _values(metric, point), others.get(beside(point.params, to))
         below = dict.fromkeys(values, 1.0) if not to else _values(metric, other) if other else {}
         found.append({repeat: (value, below[repeat]) for repeat, value in values.items() if repeat in below})
     return found
 
 
-def _beside(point: PointRuns, relative_to: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """What must be the same at the point that `point` is relative to: all but what is compared; with a parameter of the switch, all
-    that the switch does; with `sender`, all that the sender is."""
-    apart = set(relative_to)
-    apart |= SENDER_PARAMETERS if "sender" in apart else SWITCH_PARAMETERS if apart & SWITCH_PARAMETERS else set()
-    return tuple((name, value) for name, value in sorted(point.params.items()) if name not in apart)
-
-
 def _values(text: str, point: PointRuns) -> dict[int, float]:
-    """A metric or a quotient of two by repeat, of the runs that measured it."""
+    """A metric or a quotient of two by repeat, of the runs that measured it; infinite in those in which it never came."""
     metric, divisor = split_quotient(text)
+    above = values_of(point.rows, metric)
+    under: list[Any] = values_of(point.rows, divisor) if divisor else [1.0] * len(point.rows)
     found: dict[int, float] = {}
-    for place, row in enumerate(point.rows):
-        value, below = row.get(metric), row.get(divisor) if divisor else 1.0
+    for place, (row, value, below) in enumerate(zip(point.rows, above, under, strict=True)):
         if value is not None and below:
             found[int(row.get("repeat", place))] = float(value) / float(below)
     return found
@@ -401,11 +411,12 @@ def _verdict(claim: _Claim, state: State) -> Verdict:
         )
         middle = None if worst.of_all else worst.middle
         measured = {
-            "value": worst.value,
-            "within": nearest >= 0,
+            "value": finite_or_none(worst.value),
+            "within": None if worst.value is None else nearest >= 0,
             "lo": None if middle is None else finite_or_none(middle.lo),
             "hi": None if middle is None else finite_or_none(middle.hi),
             "runs": worst.runs,
+            "never": worst.never,
         }
     bound = (asked.text, asked.metric, asked.min, asked.max, asked.relative_to)
     return Verdict(*bound, claim.per, claim.points, state=state, **measured)

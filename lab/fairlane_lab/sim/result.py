@@ -21,6 +21,7 @@ from fairlane_lab.recording import (
     PortRecord,
     Recording,
     counters_of,
+    is_trace,
     make_result,
     make_transfer,
     program_transfer,
@@ -190,6 +191,7 @@ def _counters(world: SimWorld, each: FlowRecord, begin: Snapshot, end: Snapshot)
 def _port(world: SimWorld, columns: Columns, key: PortKey, snapshots: Sequence[Snapshot]) -> PortRecord:
     rows = [(seen.t_s, seen.ports[key]) for seen in snapshots]
     switch, number = key
+    spec = world.config.topology.ports[switch][number]
     rates = rate_steps(world.config, *key)
     if varying := world.simulation.port_rates(switch, number, world.simulation.now_ns):
         begin_s = varying[0][0] / 1e9
@@ -202,7 +204,8 @@ def _port(world: SimWorld, columns: Columns, key: PortKey, snapshots: Sequence[S
         _totals(rows, "drops"),
         columns.find("port", *key, "waiting_packets"),
         columns.find("port", *key, "tx_bytes"),
-        world.config.topology.ports[switch][number].link_layer == "atm",
+        spec.link_layer == "atm",
+        is_trace(spec),
     )
 
 

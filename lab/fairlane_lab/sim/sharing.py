@@ -84,12 +84,13 @@ def _worst_use(seen: Recording) -> float | None:
     start_s, end_s = seen.start_s, seen.end_s
     if not seen.ports or end_s - start_s < WORST_S or not seen.ports[0].sampled.t_s.size:
         return None
-    rates, sent = seen.ports[0].rates, seen.ports[0].sampled
+    port = seen.ports[0]
+    rates, sent = port.rates, port.sampled
     ends = np.arange(start_s + WORST_S, end_s + 1e-9, 0.1)
     times = np.array([at_s for at_s, _ in rates] + [end_s])
     could = np.concatenate(([0.0], np.cumsum([rate for _, rate in rates] * np.diff(times))))
     possible = np.interp(ends, times, could) - np.interp(ends - WORST_S, times, could)
-    carried = 8 * (sent.at(ends) - sent.at(ends - WORST_S))
+    carried = 8 * port.counted_share(start_s, end_s) * (sent.at(ends) - sent.at(ends - WORST_S))
     usable = possible > 0
     return float((carried[usable] / possible[usable]).min()) if usable.any() else None
 

@@ -121,8 +121,20 @@ class Campaign:
             **self.about,
             "build": dict(build_hashes(kernel=self.selection.runtime == "kernel")),
             "inputs": {each.name(folder): each.digest for each in inputs if each.kind != "experiment"},
-            "set": {name: list(values) for name, values in self.selection.values.items() if name in _SHARED},
+            "set": self._constants,
         }
+
+    @property
+    def _constants(self) -> dict[str, list[Any]]:
+        """What the selection sets that no point's name says: what is not as in the file."""
+        experiment, found = self.definition.experiment, dict[str, list[Any]]()
+        for name, values in self.selection.values.items():
+            is_constant = (
+                len(values) == 1 and name in {**experiment.params, **experiment.drawn}.keys() - experiment.sweep
+            )
+            if name in _SHARED or (is_constant and experiment.params.get(name) != values[0]):
+                found[name] = list(values)
+        return found
 
 
 @dataclass(frozen=True)
@@ -289,7 +301,8 @@ def _changed(name: str, then: Any, now: Any) -> list[str]:
     if is_table(then) and is_table(now):
         differ = [key for key in {**then, **now} if then.get(key) != now.get(key)]
         return [text for key in differ for text in _changed(f"{name}.{key}", then.get(key), now.get(key))]
-    return [f"{name} was {_short(then)}, is {_short(now)}"]
+    was, is_now = ("the file's" if name.startswith("set.") and each is None else _short(each) for each in (then, now))
+    return [f"{name} was {was}, is {is_now}"]
 
 
 def _short(value: Any) -> str:

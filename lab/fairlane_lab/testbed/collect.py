@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from fairlane_hosts.variants import find_variant
+from fairlane_switch.link_series import Series
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.topology import PortKey
 
@@ -272,9 +273,16 @@ def _port(
     if len(watched.tx_bytes[key]) < 2:
         raise RunError(f"nothing was sampled at port {key[1]} of {key[0]}: {'; '.join(watched.problems)}")
     sent = _samples(watched.tx_bytes[key], zero_s)
+    rates = [
+        (0.0, spec.rate_bps or 0),
+        *((at_s, rate_bps) for at_s, which, rate_bps in sorted(changes) if which == key),
+    ]
+    varies = any(
+        isinstance(rate_bps, Series) for _, rate_bps in rates
+    )  # the switch alone knows what it draws, and when
     return PortRecord(
         key,
-        [(0.0, spec.rate_bps or 0), *((at_s, rate_bps) for at_s, which, rate_bps in sorted(changes) if which == key)],
+        [] if varies else rates,
         sent,
         _samples(watched.tx_packets[key], zero_s),
         _samples(watched.drops[key], zero_s),
@@ -287,7 +295,7 @@ def _port(
 def _check_utilisation(result: RunResult, mss_bytes: int, commands: Container[str]) -> None:
     """`commands`: flows of programs, which need not cross the bottleneck."""
     for port in result.ports:
-        if port.utilisation > UTILISATION_MAX:
+        if port.utilisation is not None and port.utilisation > UTILISATION_MAX:
             where = f"port {port.port} of {port.switch}"
             raise VoidError(f"utilisation {port.utilisation:.3f} of {where} is above 1: the run is void")
     if len(result.ports) == 1 and result.ports[0].rate_bps:
