@@ -277,9 +277,8 @@ def _port(
         (0.0, spec.rate_bps or 0),
         *((at_s, rate_bps) for at_s, which, rate_bps in sorted(changes) if which == key),
     ]
-    varies = any(
-        isinstance(rate_bps, Series) for _, rate_bps in rates
-    )  # the switch alone knows what it draws, and when
+    # Of a function of time the switch alone knows what it draws, and when.
+    varies = any(isinstance(rate_bps, Series) for _, rate_bps in rates)
     return PortRecord(
         key,
         [] if varies else rates,
