@@ -345,7 +345,7 @@ def spin(program: Path, folder: Path, patience_s: int = 60) -> None:
 
 def processes_in(folder: Path) -> list[str]:
     """What works in a machine's folder, or below it."""
-    found = []
+    found: list[str] = []
     for path in Path("/proc").glob("[0-9]*/cwd"):
         with suppress(OSError):
             if path.readlink().is_relative_to(folder):

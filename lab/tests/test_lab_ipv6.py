@@ -76,6 +76,7 @@ def check_versions(run: Callable[[Scenario], RunResult]) -> None:
     results = {label: run(each) for label, each in scenarios.items()}
     carried = {label: sum(goodputs(result)) for label, result in results.items()}
     line_bps = results["IPv4"].ports[0].rate_bps
+    assert line_bps
     for label, mss_bytes in (("IPv4", 1460), ("IPv6", 1440), ("both", 1440)):
         reno, vegas = goodputs(results[label])
         assert min(reno, vegas) / max(reno, vegas) > 0.8, label
