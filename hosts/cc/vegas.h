@@ -101,7 +101,7 @@ CC_INLINE cc_u32 vegas_ssthresh(const struct cc_tcp *tcp) { return cc_max(tcp->s
 
 // A timeout: right after its ssthresh(), cwnd not yet reduced. The end of a recovery: cwnd is ssthresh unless it was undone.
 // CC_TX_START is not looked at: base survives idle times.
-CC_INLINE void vegas_cwnd_event(struct vegas *st, struct cc_tcp *tcp, cc_u32 event) {
+CC_INLINE void vegas_cwnd_event(struct cc_tcp *tcp, cc_u32 event) {
 	if (event == CC_EVENT_LOSS) {
 		tcp->snd_ssthresh = cc_max(tcp->snd_cwnd / 2, 2);
 	} else if (event == CC_COMPLETE_CWR && tcp->snd_cwnd == tcp->snd_ssthresh) {
@@ -134,7 +134,7 @@ CC_INLINE void vegas_set_state(struct vegas *st, struct cc_tcp *tcp, cc_u32 new_
 #define CC_CONG_AVOID(st, tcp, acked) vegas_cong_avoid(st, tcp, acked, &(tcp)->params)
 #define CC_PKTS_ACKED(st, tcp) vegas_pkts_acked(st, (tcp)->rtt_us)
 #define CC_SET_STATE vegas_set_state
-#define CC_CWND_EVENT vegas_cwnd_event
+#define CC_CWND_EVENT(st, tcp, event) vegas_cwnd_event(tcp, event)
 #endif
 
 #endif

@@ -42,7 +42,7 @@ EXPORT void t_vegas_cong_avoid(struct vegas *st, struct cc_tcp *tcp, unsigned ac
 	vegas_cong_avoid(st, tcp, acked, params);
 }
 EXPORT unsigned t_vegas_ssthresh(struct cc_tcp *tcp) { return vegas_ssthresh(tcp); }
-EXPORT void t_vegas_cwnd_event(struct vegas *st, struct cc_tcp *tcp, unsigned event) { vegas_cwnd_event(st, tcp, event); }
+EXPORT void t_vegas_cwnd_event(struct cc_tcp *tcp, unsigned event) { vegas_cwnd_event(tcp, event); }
 EXPORT void t_vegas_set_state(struct vegas *st, struct cc_tcp *tcp, unsigned state) { vegas_set_state(st, tcp, state); }
 EXPORT unsigned t_vegas_diff(unsigned cwnd, unsigned long long rtt_us, unsigned base_us) { return vegas_diff(cwnd, rtt_us, base_us); }
 

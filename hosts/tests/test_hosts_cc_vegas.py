@@ -113,7 +113,7 @@ def test_base_is_the_smallest_rtt_and_survives_idle_time(cc: ctypes.CDLL) -> Non
     for rtt_us in (30_000, 9_000, -1, 0, 20_000):
         cc.t_vegas_pkts_acked(byref(st), rtt_us)
     assert (st.base_rtt_us, st.rtt_count) == (9_000, 3)
-    cc.t_vegas_cwnd_event(byref(st), byref(tcp), TX_START)
+    cc.t_vegas_cwnd_event(byref(tcp), TX_START)
     assert st.base_rtt_us == 9_000
 
 
@@ -140,7 +140,7 @@ def test_duplicate_acks_cost_a_quarter_a_timeout_half(
 ) -> None:
     st, tcp = vegas_at(cc, cwnd=cwnd, ssthresh=2)
     assert cc.t_vegas_ssthresh(byref(tcp)) == after_dupacks
-    cc.t_vegas_cwnd_event(byref(st), byref(tcp), EVENT_LOSS)
+    cc.t_vegas_cwnd_event(byref(tcp), EVENT_LOSS)
     assert tcp.snd_ssthresh == after_timeout
 
 
@@ -150,7 +150,7 @@ def test_after_a_recovery_there_is_no_slow_start(cc: ctypes.CDLL, undone: bool, 
     st, tcp = vegas_at(cc, cwnd=16, ssthresh=INFINITE_SSTHRESH)
     if not undone:
         tcp.snd_cwnd = tcp.snd_ssthresh = cc.t_vegas_ssthresh(byref(tcp))
-    cc.t_vegas_cwnd_event(byref(st), byref(tcp), COMPLETE_CWR)
+    cc.t_vegas_cwnd_event(byref(tcp), COMPLETE_CWR)
     seen = list[int]()
     for _ in windows:
         round_trip(cc, st, tcp, queued_rtt_us(tcp.snd_cwnd, 5))
