@@ -145,16 +145,17 @@ binaries() {  # [--bins: without the simulator; features, and so what is built, 
 
 # The simulator is a Python module: the library that cargo made, under the name that Python looks for.
 python_module() {
-    local built module
+    local built module new
     built="${CARGO_TARGET_DIR:-switch/target}/release/libfairlane_native.so"
     module=switch/fairlane_switch/native.abi3.so
+    new=$module.$$  # another set-up may run beside
     [ -f "$built" ] || fail "cargo made no $built; without it there is no simulator (fairlane_switch.native)"
     cmp -s "$built" $module && return 0
     # A process that runs keeps the old file: it is replaced, not overwritten.
-    cp "$built" $module.new
-    $VENV/bin/python -c 'import sys, importlib.machinery as m; m.ExtensionFileLoader("fairlane_switch.native", sys.argv[1]).create_module(m.ModuleSpec("fairlane_switch.native", None, origin=sys.argv[1]))' $module.new \
-        || { rm -f $module.new; fail "Python cannot load the simulator that was built; the message above says why"; }
-    mv $module.new $module
+    cp "$built" $new
+    $VENV/bin/python -c 'import sys, importlib.machinery as m; m.ExtensionFileLoader("fairlane_switch.native", sys.argv[1]).create_module(m.ModuleSpec("fairlane_switch.native", None, origin=sys.argv[1]))' $new \
+        || { rm -f $new; fail "Python cannot load the simulator that was built; the message above says why"; }
+    mv $new $module
 }
 
 # Entries of a table of gfr.p4, for who compiles it.
