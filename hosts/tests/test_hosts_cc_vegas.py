@@ -138,7 +138,7 @@ def test_a_round_trip_without_samples_decides_nothing(cc: ctypes.CDLL) -> None:
 def test_duplicate_acks_cost_a_quarter_a_timeout_half(
     cc: ctypes.CDLL, cwnd: int, after_dupacks: int, after_timeout: int
 ) -> None:
-    st, tcp = vegas_at(cc, cwnd=cwnd, ssthresh=2)
+    _, tcp = vegas_at(cc, cwnd=cwnd, ssthresh=2)
     assert cc.t_vegas_ssthresh(byref(tcp)) == after_dupacks
     cc.t_vegas_cwnd_event(byref(tcp), EVENT_LOSS)
     assert tcp.snd_ssthresh == after_timeout
