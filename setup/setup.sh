@@ -148,7 +148,7 @@ python_module() {
     local built module new
     built="${CARGO_TARGET_DIR:-switch/target}/release/libfairlane_native.so"
     module=switch/fairlane_switch/native.abi3.so
-    new=$module.$$  # another set-up may run beside
+    new=.setup/native.abi3.so.$$  # another set-up may run beside
     [ -f "$built" ] || fail "cargo made no $built; without it there is no simulator (fairlane_switch.native)"
     cmp -s "$built" $module && return 0
     # A process that runs keeps the old file: it is replaced, not overwritten.

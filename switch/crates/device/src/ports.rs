@@ -19,6 +19,7 @@ pub(crate) struct Item {
     pub(crate) rounds: u8,
 }
 
+/// What each packet meets is in front.
 #[repr(C, align(64))]
 pub(crate) struct Port {
     pub(crate) up: bool,

@@ -159,7 +159,7 @@ pub const PORT_REFUSALS: [DropReason; 5] = [
 
 /// Counts of a port since it was made; those that the control socket reports are serialized.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-#[repr(C)]
+#[repr(C)] // counts of each frame that comes, then of each that leaves, then the rest
 pub struct PortStats {
     /// Packets received, without those lost at reception.
     pub rx_packets: u64,

@@ -49,7 +49,7 @@ pub(crate) fn simulation(config: &Config) -> Result<Simulation, ConfigError> {
             };
             let make = |options| {
                 let name = format!("{}/{direction}", link.name);
-                let streams = LinkStreams::new(config.seed, &name).waited_for();
+                let streams = LinkStreams::new(config.seed, &name).in_virtual_time();
                 Link::new(options, streams, WIRE_FRAMES).map_err(fault)
             };
             let perfect = LinkOptions::default();

@@ -78,7 +78,7 @@ struct Waiting<T> {
     enq: Nanos,
 }
 
-#[repr(C, align(64))] // two lines of the cache for each packet
+#[repr(C, align(64))] // two cache lines for each packet
 struct Queue {
     list: List,
     usage: Usage,

@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// One direction of a link; `T` is the caller's handle of a frame. What a frame meets on a link that only delays is in front,
-/// side by side, as few lines of the cache as can be.
+/// in as few cache lines as can be.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Link<T> {

@@ -98,8 +98,9 @@ impl LinkStreams {
         }
     }
 
-    /// The same for a link in virtual time, whose clock waits: draws that nobody needs are put off for as long as that is so.
-    pub fn waited_for(mut self) -> Self {
+    /// The same for a link in virtual time: draws are made only when one is needed, however many there are then. By the clock of
+    /// the wall that would be a pause.
+    pub fn in_virtual_time(mut self) -> Self {
         self.owed_frames_max = u64::MAX;
         self
     }
