@@ -101,7 +101,7 @@ impl Sender {
                 self.add_dupack();
             }
         }
-        if self.board.sacked_out() >= self.dupack_threshold {
+        if !self.finds_by_time() && self.board.sacked_out() >= self.dupack_threshold {
             self.board.mark_head_lost();
         }
         if self.board.lost_out() == 0 {
@@ -111,21 +111,26 @@ impl Sender {
             self.keep_open();
             return;
         }
-        self.repair_what_is_lost();
+        self.repair_what_is_lost(flags.ece);
     }
 
-    /// Duplicates, SACKs or time showed a loss: recovery begins or goes on.
-    pub(super) fn repair_what_is_lost(&mut self) {
+    /// RACK alone says what is lost: no count of duplicates does.
+    fn finds_by_time(&self) -> bool {
+        self.sack() && self.rack.on
+    }
+
+    /// Duplicates, SACKs or time showed a loss: recovery begins or goes on. With a mark in the same ACK there is no undo.
+    pub(super) fn repair_what_is_lost(&mut self, has_mark: bool) {
         if self.ca_state() >= CaState::Recovery {
             self.rexmit = Rexmit::Lost;
             return;
         }
-        self.stats.fast_retransmits += 1;
         if self.recovery == Recovery::Tahoe {
+            self.stats.fast_retransmits += 1;
             self.enter_tahoe();
             return;
         }
-        self.enter_recovery();
+        self.enter_recovery(has_mark);
         self.rexmit = Rexmit::Lost;
     }
 
@@ -169,11 +174,14 @@ impl Sender {
     }
 
     /// Fast retransmit and fast recovery begin (RFC 5681 §3.2 steps 2 and 3, RFC 6675 §5 step 4).
-    fn enter_recovery(&mut self) {
+    pub(super) fn enter_recovery(&mut self, has_mark: bool) {
+        self.stats.fast_retransmits += 1;
         self.undo_marker = true;
-        self.board.mark_head_lost();
+        if !self.finds_by_time() {
+            self.board.mark_head_lost();
+        }
         if !self.in_reduction() {
-            self.prior_ssthresh = self.current_ssthresh();
+            self.prior_ssthresh = if has_mark { 0 } else { self.current_ssthresh() };
             self.begin_reduction();
         }
         self.set_ca_state(CaState::Recovery);

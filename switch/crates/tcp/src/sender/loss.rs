@@ -107,7 +107,12 @@ impl Sender {
                 self.board.reset_dupacks();
             }
         } else if self.rack.on {
-            self.find_losses(); // a retransmission that was lost again
+            let before = self.board.retrans_out();
+            self.find_losses();
+            if self.board.retrans_out() < before {
+                // A retransmission was lost too: congestion once more (RFC 5681 §4.3; Linux: FLAG_LOST_RETRANS).
+                self.enter_recovery(flags.ece);
+            }
         }
         self.rexmit = Rexmit::Lost;
     }

@@ -114,7 +114,7 @@ impl Sender {
         if self.board.lost_ever() == prior_lost {
             return;
         }
-        self.repair_what_is_lost();
+        self.repair_what_is_lost(false);
         if self.in_reduction() && !self.cc.owns_cwnd() {
             self.control_window(false, 1, true);
         }

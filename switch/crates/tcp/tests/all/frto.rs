@@ -128,3 +128,19 @@ fn new_data_that_is_not_worth_a_segment_is_none() {
          state spurious_timeouts 0",
     );
 }
+
+/// With RACK three SACKs do not show that a segment is lost which was sent after all that they name (Linux: tcp_time_to_recover()).
+#[test]
+fn after_a_spurious_timeout_sacks_of_older_segments_begin_no_recovery() {
+    six(
+        "recovery=sack rack=true",
+        "open sackok",
+        "+200 inject ack 1 sack 1001:2001
+         state ca Disorder cwnd 6
+         inject ack 1 sack 1001:3001
+         expect data 6001:7001
+         inject ack 1 sack 1001:4001
+         expect data 7001:8001
+         state ca Disorder cwnd 6 fast_retransmits 0",
+    );
+}

@@ -108,3 +108,18 @@ fn without_sack_it_is_newreno() {
          state ca Recovery",
     );
 }
+
+/// Linux: FLAG_LOST_RETRANS; RFC 5681 §4.3: the loss of a retransmission is congestion once more.
+#[test]
+fn a_retransmission_that_is_lost_after_a_timeout_costs_half_again() {
+    ten(
+        "",
+        "+300 expect data 1:1001
+         state ca Loss ssthresh 5
+         +100 inject ack 1001
+         expect data 1001:2001 2001:3001
+         +100 inject ack 1001 sack 2001:3001
+         expect data 1001:2001 3001:4001
+         state ca Recovery ssthresh 2 fast_retransmits 1",
+    );
+}

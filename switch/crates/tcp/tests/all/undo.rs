@@ -39,6 +39,26 @@ fn reordering_that_looked_like_a_loss_is_undone() {
     );
 }
 
+/// A mark is congestion, whatever was reordered (Linux: tcp_enter_recovery()).
+#[test]
+fn a_recovery_that_begins_with_a_mark_is_not_undone() {
+    script(
+        "initial_window_packets=6 timestamps=true limited_transmit=false ecn=true",
+        "open ece ts 500 1
+         write greedy
+         expect data 1:1001 1001:2001 2001:3001 3001:4001 4001:5001 5001:6001
+         +100 inject ack 1 ts 600 1
+         inject ack 1 ts 600 1
+         inject ack 1 ece ts 600 1
+         expect data 1:1001
+         state cwnd 3 ca Recovery
+         +10 inject ack 6001 ts 610 101
+         expect data 6001:7001 … cwr ect
+         expect data 7001:8001 8001:9001
+         state cwnd 3",
+    );
+}
+
 #[test]
 fn the_retransmissions_echo_undoes_nothing() {
     script(
