@@ -363,7 +363,8 @@ CC_INLINE void bbr_set_cwnd(struct bbr *st, struct cc_tcp *tcp) {
 // ---- the hooks --------------------------------------------------------------------------------------------------------
 
 CC_INLINE void bbr_init(struct bbr *st, struct cc_tcp *tcp) {
-	*st = (struct bbr){.min_rtt_us = CC_NO_RTT, .round_end = tcp->delivered, .mode = BBR_STARTUP, .ca_state = CC_OPEN};
+	*st = (struct bbr){.round_end = tcp->delivered, .mode = BBR_STARTUP, .ca_state = CC_OPEN};
+	st->min_rtt_us = tcp->srtt_us ? tcp->srtt_us : CC_NO_RTT; // the handshake's (BBRInit() of the draft)
 	st->min_rtt_at_us = st->phase_at_us = st->epoch_at_us = bbr_now_us(tcp);
 	tcp->snd_ssthresh = CC_INFINITE_SSTHRESH;
 	bbr_pace_from_rtt(st, tcp);

@@ -26,9 +26,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 class Path:
     """A queue at 1000 packets a second with 50 ms around it; the sender paces, its window limits."""
 
-    def __init__(self, library: ctypes.CDLL) -> None:
+    def __init__(self, library: ctypes.CDLL, handshake_us: int = RTT_US) -> None:
         tcp = make_tcp(10)
-        tcp.mss_bytes, tcp.now_ns, tcp.srtt_us, tcp.pacing_rate = MSS, 1_000_000_000, RTT_US, UNPACED
+        tcp.mss_bytes, tcp.now_ns, tcp.srtt_us, tcp.pacing_rate = MSS, 1_000_000_000, handshake_us, UNPACED
         self.sender = Sender(library, "bbr", tcp)
         self.queue = list[tuple[int, int, int, int]]()
         "When the ACK comes, when it was sent, `delivered` then and since when; µs."
@@ -98,6 +98,15 @@ def test_it_finds_the_bandwidth_and_holds_two_bdp(path: Path) -> None:
     quanta = 3 * 2
     assert 2 * BDP + quanta <= min(windows)
     assert max(windows) <= 2 * BDP + quanta + 2 + 8, "two more while it probes, and what comes in clumps"
+
+
+def test_the_handshakes_rtt_is_its_first_smallest(library: ctypes.CDLL) -> None:
+    """The draft's BBRInit() and Linux's bbr_init()."""
+    path = Path(library, RTT_US // 2)
+    path.run(3)
+    windows = list[int]()
+    path.run(4, lambda: windows.append(path.sender.tcp.snd_cwnd))
+    assert max(windows) <= BDP + 3 * 2 + 2 + 8, "two BDP of 25 ms"
 
 
 def test_the_queue_of_start_up_is_drained(path: Path) -> None:

@@ -115,7 +115,7 @@ impl Sender {
     }
 
     /// RACK alone says what is lost: no count of duplicates does.
-    fn finds_by_time(&self) -> bool {
+    pub(super) fn finds_by_time(&self) -> bool {
         self.sack() && self.rack.on
     }
 

@@ -16,7 +16,7 @@ impl Sender {
         }
         self.stats.timeouts += 1;
         let new_data_first = self.erto_applies();
-        self.enter_loss();
+        self.enter_loss(now);
         self.backoffs += 1;
         self.rexmit = Rexmit::None;
         self.force_head = !(new_data_first && self.begin_erto(now));
@@ -24,11 +24,12 @@ impl Sender {
         self.restart_rto(now);
     }
 
-    /// All that is in flight is lost. ssthresh is reduced once for each window of data (RFC 5681 §3.1).
-    fn enter_loss(&mut self) {
+    /// All that is in flight is lost, with RACK what was sent a round trip ago (RFC 8985 §6.3). ssthresh is reduced once for each
+    /// window of data (RFC 5681 §3.1).
+    fn enter_loss(&mut self, now: Nanos) {
         let first_recovery = self.ca_state() < CaState::Recovery;
         let again = self.ca_state() == CaState::Loss && self.backoffs == 0;
-        self.board.mark_all_lost(self.sack());
+        self.board.mark_all_lost(self.sack(), self.recent_ns(now));
         if self.ca_state() <= CaState::Disorder
             || !after(self.tcp.high_seq, self.tcp.snd_una)
             || again
@@ -56,7 +57,7 @@ impl Sender {
         self.tcp.snd_ssthresh = self.ssthresh();
         self.undo_marker = true;
         self.retrans_stamp = None;
-        self.board.mark_all_lost(false);
+        self.board.mark_all_lost(false, Nanos::MAX);
         self.tcp.snd_cwnd = 1;
         self.tcp.snd_cwnd_cnt = 0;
         self.set_ca_state(CaState::Loss);

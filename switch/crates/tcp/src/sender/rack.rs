@@ -94,6 +94,14 @@ impl Sender {
             .mark_lost_by_time(newest, patience_ns, self.rack.now);
     }
 
+    /// What was sent later than this has not had its round trip yet. Without RACK nothing is spared.
+    pub(super) fn recent_ns(&self, now: Nanos) -> Nanos {
+        match self.finds_by_time() {
+            true => now - self.rack.rtt_ns,
+            false => Nanos::MAX,
+        }
+    }
+
     fn reordering_window_ns(&self) -> Nanos {
         let sure = self.ca_state() >= CaState::Recovery
             || self.board.sacked_out() >= self.dupack_threshold;

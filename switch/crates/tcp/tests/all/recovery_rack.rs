@@ -123,3 +123,27 @@ fn a_retransmission_that_is_lost_after_a_timeout_costs_half_again() {
          state ca Recovery ssthresh 2 fast_retransmits 1",
     );
 }
+
+/// RFC 8985 §6.3: what was sent less than a round trip before a timeout is not lost yet.
+#[test]
+fn a_timeout_spares_what_was_just_sent() {
+    let late = "
+        open sackok
+        write 1000
+        expect data 1:1001
+        +100 inject ack 1001
+        write 1000
+        expect data 1001:2001
+        +200 write 2000
+        expect data 2001:3001 3001:4001
+        +50 expect data 1001:2001\n";
+    let config = "initial_window_packets=10 recovery=sack limited_transmit=false";
+    script(
+        &format!("{config} rack=true"),
+        &format!("{late} state ca Loss in_flight 3 cwnd 3 timeouts 1"),
+    );
+    script(
+        &format!("{config} rack=false"),
+        &format!("{late} state ca Loss in_flight 1 cwnd 1 timeouts 1"),
+    );
+}

@@ -53,9 +53,9 @@ impl Scoreboard {
         }
     }
 
-    /// A timeout: everything that is not SACKed is lost. A SACKed head means that the receiver dropped what it had
-    /// SACKed (RFC 2018 §8): then everything is.
-    pub fn mark_all_lost(&mut self, sack: bool) {
+    /// A timeout: everything that is not SACKed is lost, but what was sent after `recent_ns` and is not the head. A SACKed
+    /// head means that the receiver dropped what it had SACKed (RFC 2018 §8): then everything is.
+    pub fn mark_all_lost(&mut self, sack: bool, recent_ns: Nanos) {
         let reneged = self.ring.front().is_some_and(|head| head.has(SACKED));
         if reneged || !sack {
             self.sacked_out = 0;
@@ -68,6 +68,8 @@ impl Scoreboard {
             let segment = &mut self.ring[index];
             if reneged {
                 segment.marks &= !SACKED;
+            } else if index > 0 && segment.sent_ns > recent_ns {
+                continue;
             }
             if segment.marks & (LOST | RETRANS) == RETRANS {
                 segment.marks &= !RETRANS; // sent again while it was not held to be lost
