@@ -43,7 +43,7 @@ demo: ## Reno and Vegas on the paper's four links, drop-tail then Qthresh: table
 	@setup/setup.sh demo
 	@$(ROOT) .venv/bin/fairlane lab run demo --runtime mininet
 
-run: setup ## start the topology and open Mininet's CLI (SWITCH=embedded|bmv2, TOPOLOGY=file, PROGRAM=qthresh|gfr|ena|codel|fq_codel|pie|dualpi2|red|fred|afd|cebinae|afq|folder/, CONTROLLER=fairlane|none, FOLDER=of the commands, PLAIN=1: no TLS, PROCESSES=separate: one for each switch)
+run: setup ## start the topology and open Mininet's CLI (SWITCH=embedded|bmv2, TOPOLOGY=file, PROGRAM=qthresh|gfr|ena|codel|fq_codel|pie|dualpi2|red|fred|afd|cebinae|afq|sp_pifo|aifo|packs|folder/, CONTROLLER=fairlane|none, FOLDER=of the commands, PLAIN=1: no TLS, PROCESSES=separate: one for each switch)
 	@$(ROOT) $(PY) mininet/fairlane_topology/run.py --topology $(TOPOLOGY) --target $(SWITCH) --program $(PROGRAM) \
 		$(if $(filter none,$(CONTROLLER)),--no-controller) $(if $(FOLDER),--folder $(FOLDER)) $(if $(PLAIN),--plain) $(if $(PROCESSES),--processes $(PROCESSES))
 

@@ -75,13 +75,13 @@ def plan(port: PortState, asked: dict[str, Any], before: Policy | None = None) -
 def test_the_scheme_lanes_takes_the_port_s_queues() -> None:
     policy = plan(DRR, {"scheme": "lanes"})
     assert (policy.scheme, policy.lanes, policy.values["lanes"]) == (Scheme.LANES, (2048, 1024), 2048)
-    assert why_no_lanes(DRR) == ""
+    assert why_no_lanes(DRR.scheduler, DRR.queues) == ""
 
 
 def test_where_there_are_no_lanes_one_queue_is_left_and_the_answer_says_so() -> None:
     policy = plan(STRICT, {"scheme": "lanes"})
     assert (policy.scheme, policy.lanes) == (Scheme.LANES, (0, 0))
-    assert why_no_lanes(STRICT) == (
+    assert why_no_lanes(STRICT.scheduler, STRICT.queues) == (
         "the port has 8 queues and the scheduler strict; lanes need at least 4 and drr or wrr"
     )
 

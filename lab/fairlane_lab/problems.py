@@ -81,7 +81,16 @@ def unknown(what: str, given: object, allowed: Iterable[object]) -> str:
 
 Location = tuple[str | int, ...]
 _MEMBERS = frozenset({"int", "float", "str", "bool", "Between", "bars", "lines", "series", "cdf", "heat"})
-_SHAPES = {"list_type": "a list", "model_type": "a table", "dict_type": "a table"}
+_SHAPES = {"list_type": "a list", "model_type": "a table", "dict_type": "a table", "dataclass_type": "a table"}
+_UNITS = {
+    "_s": "seconds",
+    "_ms": "milliseconds",
+    "_us": "microseconds",
+    "_bps": "bit/s",
+    "_bytes": "bytes",
+    "_packets": "packets",
+}
+"""Of a number, by the end of its key."""
 
 
 def pydantic_problems(error: ValidationError, model: type[Any], around: Location = ()) -> list[Problem]:
@@ -112,6 +121,12 @@ def _problem(path: Location, detail: ErrorDetails, model: type[Any]) -> Problem:
         text = "is missing"
     elif kind in _SHAPES:
         text = f"got {given}; allowed: {_SHAPES[kind]}"
+    elif kind == "union_tag_invalid":
+        tag = context["discriminator"].strip("'")
+        path, text = (*path, tag), f"got {context['tag']!r}; allowed: {context['expected_tags']}"
+    elif kind in ("float_parsing", "float_type", "int_parsing", "int_type", "int_from_float"):
+        unit = next((f" of {unit}" for end, unit in _UNITS.items() if str(path[-1]).endswith(end)), "")
+        text = f"got {given}; allowed: a {'whole ' if kind.startswith('int') else ''}number{unit}"
     elif kind == "literal_error":
         text = f"got {given}; allowed: {context.get('expected', '')}"
     elif kind == "value_error":

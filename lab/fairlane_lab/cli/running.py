@@ -278,7 +278,7 @@ def _run(campaign: Campaign, executor: Executor, stop: Stop, plots: bool, check:
     _show(summary, campaign.folder, as_json, interrupted)
     for line in () if as_json else lines:
         console.print(line, soft_wrap=True)
-    show_failures(summary["failures"])
+    show_failures(summary["failures"], done.path.exists())
     for problem in problems:
         note(f"a capture is not whole: {problem}", "yellow")
     if interrupted:

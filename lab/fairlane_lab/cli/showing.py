@@ -24,6 +24,7 @@ from fairlane_lab.cli.options import (
     refusals,
 )
 from fairlane_lab.definition.extend import experiment_names, read_source, shown
+from fairlane_lab.definition.strict import runnable
 from fairlane_lab.paths import EXPERIMENTS, RESULTS_DATA, RESULTS_PAGES, results_root
 from fairlane_lab.problems import ExperimentError
 
@@ -164,7 +165,7 @@ def _print_list(rows: list[dict[str, Any]]) -> None:
             paper = row["paper"]
             table.add_section()
             table.add_row("", f"[bold]{escape(paper.replace('none:', 'no paper:'))}[/bold]")
-        table.add_row(row["name"], escape(row["title"]), ", ".join(row["runtimes"]))
+        table.add_row(row["name"], escape(row["title"]), ", ".join(runnable(row["runtimes"])))
     console.print(table)
     console.print("`fairlane lab show NAME` says more.", style="dim")
 

@@ -88,12 +88,12 @@ def claims_table(rows: Sequence[ClaimRow]) -> Table:
     return table
 
 
-def show_failures(failures: Sequence[Mapping[str, Any]]) -> None:
-    """The runs that have no result, as a summary has them; runs with the same error share a line."""
+def show_failures(failures: Sequence[Mapping[str, Any]], is_kept: bool) -> None:
+    """The runs that have no result, as a summary has them; runs with the same error share a line. `is_kept`: the summary is in a file."""
     reasons: dict[str, list[str]] = {}
     for failure in failures:
         reasons.setdefault(failure["error"], []).append(f"{failure['point']}, run {failure['repeat']}")
     if failures:
-        note(f"failed runs: {len(failures)}; all are in summary.json", "red")
+        note(f"failed runs: {len(failures)}{'; all are in summary.json' if is_kept else ''}", "red")
     for reason, runs in list(reasons.items())[:MAX_SHOWN]:
         note(f"  {runs[0]}{f' and {len(runs) - 1} more' if len(runs) > 1 else ''}: {reason}", "red")

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 
 from fairlane_lab.definition.judging import Expectation, MetricText, Note, PaperFigure, PaperNumbers, Plot, Relative
 from fairlane_lab.definition.points import Axis, Case, Draws, Params, Setting, Spread
-from fairlane_lab.definition.strict import Runtime, Strict, Where
+from fairlane_lab.definition.strict import Runtime, Strict, Where, runnable
 from fairlane_lab.scenario import Flow, NotNegative, Positive, TcpGiven, TcpOptions, Vc
 
 DIRECTION_KEYS = frozenset(
@@ -270,5 +270,5 @@ class Experiment(Strict):
         return f"{paper}: {self.reproduces.removeprefix('nothing: ')}"
 
     def runs_in(self, runtime: str) -> bool:
-        """Whether it can: what runs on Linux in real time (`mininet`) runs on Linux in virtual time (`kernel`)."""
-        return runtime in self.runtimes or (runtime == "kernel" and "mininet" in self.runtimes)
+        """Whether it can (`runnable`)."""
+        return runtime in runnable(self.runtimes)

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_serializer
 
@@ -15,6 +15,11 @@ from fairlane_lab.problems import unknown
 
 Scalar = bool | int | float | str
 Runtime = Literal["sim", "kernel", "mininet"]
+
+
+def runnable(runtimes: Collection[str]) -> list[str]:
+    """Where an experiment runs whose file names these: what runs on Linux in real time (`mininet`) runs in virtual time (`kernel`) too."""
+    return [each for each in get_args(Runtime) if each in runtimes or (each == "kernel" and "mininet" in runtimes)]
 
 
 def scalar_of(text: str) -> Scalar:

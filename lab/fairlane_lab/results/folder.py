@@ -68,8 +68,10 @@ def read_document(folder: Path, name: str) -> dict[str, Any]:
     path = folder / name
     try:
         document: Any = parse_json(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise RunFolderError(f"{folder}: not a run folder: there is no {name} in it") from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise RunFolderError(
+            f"{folder}: not a run folder: there is no {name} in it; results/demo/latest is one"
+        ) from None
     except OSError as error:
         raise RunFolderError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError as error:  # UnicodeDecodeError too

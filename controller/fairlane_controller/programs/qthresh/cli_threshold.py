@@ -178,7 +178,7 @@ def change_policies(
                     {"switch": switch, "port": number, "class": traffic_class, **new.values, "mode": wanted.mode}
                 )
                 if new.scheme is Scheme.LANES and not new.lanes.own:
-                    rows[-1]["why_no_lanes"] = why_no_lanes(state)
+                    rows[-1]["why_no_lanes"] = why_no_lanes(state.scheduler, state.queues)
         if not rows:
             name = "" if port is None else f" {f'{port.switch}:' if port.switch else ''}{port.number}"
             listed = ", ".join(managed) or "none: run `fairlane config init`"

@@ -73,18 +73,18 @@ ACTIONS = {Scheme.DROP_TAIL: "drop_tail", Scheme.QTHRESH: "set_qthresh", Scheme.
 
 def lanes_of(port: PortState) -> Lanes:
     """The lanes that a port's queues make; none where it has too few or does not serve them by weight (`why_no_lanes`)."""
-    if why_no_lanes(port):
+    if why_no_lanes(port.scheduler, port.queues):
         return NO_LANES
     own = 1 << (port.queues - 2).bit_length() - 1
     return Lanes(own, 1 << (port.queues - 1 - own).bit_length() - 1)
 
 
-def why_no_lanes(port: PortState) -> str:
-    """Why flows of a port share one queue; empty where they need not."""
-    if port.scheduler in LANE_SCHEDULERS and port.queues >= LEAST_QUEUES:
+def why_no_lanes(scheduler: str, queues: int) -> str:
+    """Why flows of a port share one queue; empty where they need not. An empty scheduler and 0 queues are unknown."""
+    if scheduler in LANE_SCHEDULERS and queues >= LEAST_QUEUES:
         return ""
     return (
-        f"the port has {port.queues or 'an unknown number of'} queues and the scheduler {port.scheduler or 'unknown'}; "
+        f"the port has {queues or 'an unknown number of'} queues and the scheduler {scheduler or 'unknown'}; "
         f"lanes need at least {LEAST_QUEUES} and {' or '.join(LANE_SCHEDULERS)}"
     )
 

@@ -11,6 +11,7 @@ from fairlane import RunState, Section
 from fairlane.switch import COUNTER_ADMITTED, SwitchClient
 from fairlane_lab import scenario
 from fairlane_lab.measures import mean_between
+from fairlane_lab.problems import Problem, place
 from fairlane_lab.programs.part import LabPart, Name
 from fairlane_lab.recording import Recording
 from fairlane_lab.run_result import RunError, SeriesPoint
@@ -21,10 +22,12 @@ from pydantic import BeforeValidator
 from ..control import QthreshTopology
 from ..flows import Flow, FlowKey, parse_flow
 from ..names import CLASSES, TABLE_FLOW, Scheme, admitted_index
-from ..policies import START_QTHRESH_PACKETS, ConfigPlan, LoopStore, SetupPlan
+from ..policies import START_QTHRESH_PACKETS, ConfigPlan, LoopStore, SetupPlan, why_no_lanes
 from ..settings import ClassConfig
 
 if TYPE_CHECKING:
+    from fairlane_lab.definition.schema import Body
+    from fairlane_lab.definition.topology import Resolved
     from fairlane_lab.sim.config import SimFlow
 
 IDLE_NS = 1_000_000_000
@@ -122,6 +125,15 @@ class Part(LabPart):
         # Settings only where they say more than the fields: what was archived before there were marks and classes keeps its configuration.
         fields = settings.model_dump(exclude={"ecn", "classes"})
         return scenario.Control(**fields, settings=settings if settings.ecn or settings.classes else None)
+
+    def problems(self, body: Body, topology: Resolved) -> Iterable[Problem]:
+        """What is wrong with a point, and lanes at ports whose queues are none."""
+        yield from super().problems(body, topology)
+        if body.control.scheme != "lanes":
+            return
+        for (switch, port), spec in managed_ports(topology.checked).items():
+            if why := why_no_lanes(spec.scheduler, spec.queues):
+                yield Problem(place(("topology", "ports", f"{switch}-p{port}")), why)
 
     def columns(self, control: scenario.Control) -> dict[str, Any]:
         """Columns of results that say what the switch does."""
