@@ -97,6 +97,9 @@ def test_show_tells_points_and_expectations(small: str) -> None:
     assert "kernel: 6 points, 12 runs of 20 s" in text
     assert f"run it: fairlane lab run {small} (or --runtime kernel, mininet)" in text
     assert "expected: something" in text
+    assert re.search(r"s1-p3 → s2-p1 1 Mbit/s \S+ ms 50 packets, 8 strict", text), (
+        "where a scheme without its queues would be seen"
+    )
     assert json.loads(lab("show", small, "--json").stdout)["points"]["mininet"][-1] == "fast/threshold=6"
 
 

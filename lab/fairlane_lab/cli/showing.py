@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from fairlane_controller.errors import bad_file, bad_input
+from fairlane_controller.units import format_rate, format_time
+from fairlane_switch.link_series import Series
 from rich.markup import escape
+from rich.table import Table
 
 from fairlane_lab.cli.options import (
     JsonOption,
@@ -29,6 +32,8 @@ from fairlane_lab.paths import EXPERIMENTS, RESULTS_DATA, RESULTS_PAGES, results
 from fairlane_lab.problems import ExperimentError
 
 if TYPE_CHECKING:
+    from fairlane_topology.topology import Topology
+
     from fairlane_lab.definition.expansion import Resolution
     from fairlane_lab.definition.loading import Definition
 
@@ -98,6 +103,9 @@ def _print(definition: Definition, points: dict[str, list[Resolution]]) -> None:
     console.print(table)
     if len(flows) > 8:
         console.print(f"… {len(flows)} flows")
+    first_point = next(iter(points.values()))[0]
+    console.print(f"links of point {first_point.point.name}:", style="dim", highlight=False)
+    console.print(_links_table(first_point.topology.checked))
     names = list[str]()
     for runtime, first in firsts.items():
         before, names = names, [each.point.name for each in points[runtime]]
@@ -119,6 +127,29 @@ def _print(definition: Definition, points: dict[str, list[Resolution]]) -> None:
     where = "" if default == "sim" else f" --runtime {default}"
     also = f"   (or --runtime {', '.join(others)})" if others else ""
     console.print(f"run it: fairlane lab run {name}{where}{also}", style="dim", soft_wrap=True, highlight=False)
+
+
+def _links_table(topology: Topology) -> Table:
+    """Directions of links that have a rate, a delay or losses, with the queue before each; those that are alike share a row."""
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for link in topology.links:
+        for sender, receiver, way in ((link.a, link.b, link.a_to_b), (link.b, link.a, link.b_to_a)):
+            port = topology.ports.get(sender.node, {}).get(sender.port)
+            rate = (port.rate_bps if port else None) or way.rate_bps
+            if not rate and way.is_plain:
+                continue
+            queue = ""
+            if port:
+                queue = port.qdisc or f"{port.queue_packets} packets, {port.queues} {port.scheduler}"
+            more = way.model_dump(exclude_defaults=True, exclude={"delay_us", "rate_bps"}).items()
+            also = ", ".join(f"{key} {'varies' if isinstance(value, Series) else f'{value:g}'}" for key, value in more)
+            numbers = ["" if not rate else "varies" if isinstance(rate, Series) else format_rate(rate)]
+            numbers.append("varies" if isinstance(way.delay_us, Series) else format_time(way.delay_us / 1e6))
+            rows.setdefault((*numbers, queue, also), []).append(f"{sender} → {receiver}")
+    table = make_table("direction", "rate", "delay", "queue", "also", right="rate delay")
+    for row, alike in rows.items():
+        table.add_row(alike[0] + (f", {len(alike) - 1} more" if len(alike) > 1 else ""), *row)
+    return table
 
 
 def _took(definition: Definition, runtime: str) -> str:
