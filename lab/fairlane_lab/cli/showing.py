@@ -135,7 +135,7 @@ def _links_table(topology: Topology) -> Table:
     for link in topology.links:
         for sender, receiver, way in ((link.a, link.b, link.a_to_b), (link.b, link.a, link.b_to_a)):
             port = topology.ports.get(sender.node, {}).get(sender.port)
-            rate = (port.rate_bps if port else None) or way.rate_bps
+            rate = min(filter(None, (port.rate_bps if port else 0, way.rate_bps)), default=0)
             if not rate and way.is_plain:
                 continue
             queue = ""
