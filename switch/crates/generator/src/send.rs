@@ -20,10 +20,6 @@ use serde_json::{json, Map, Value};
 use crate::options::{self, Tcp};
 use crate::{local_name, name_of, next_sample, Writer};
 
-/// What a sender's socket takes beyond what was sent: enough for any window, and little at the end.
-const UNSENT_BYTES: u32 = 128 * 1024;
-/// Of an on/off source, so that what was written before an end is soon gone.
-const UNSENT_BYTES_ON_OFF: u32 = 4096;
 const CONNECT_TIMEOUT_NS: u64 = 15_000_000_000;
 /// How long nobody may listen at the other end: a receiver that was started beside takes a moment to be there.
 const RECEIVER_TIMEOUT_NS: u64 = 5_000_000_000;
@@ -91,10 +87,6 @@ impl Plan {
         let options = SenderOptions {
             congestion_control: self.congestion_control(flow),
             mss_bytes: self.tcp.mss,
-            unsent_bytes: match self.app {
-                App::OnOff(_) => UNSENT_BYTES_ON_OFF,
-                _ => UNSENT_BYTES,
-            },
         };
         let to = &self.tcp.source.to;
         let socket = socket::sender(socket::family_of(to), options)?;
