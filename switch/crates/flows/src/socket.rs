@@ -388,7 +388,6 @@ macro_rules! members {
 impl<B: AsRef<[u8]>> TcpInfo<B> {
     members! {
         rto_us: u32 at 8,
-        mss_bytes: u32 at 16,
         unacked: u32 at 24,
         lost: u32 at 32,
         srtt_us: u32 at 68,
@@ -407,8 +406,6 @@ impl<B: AsRef<[u8]>> TcpInfo<B> {
         data_segments_in: u32 at 152,
         /// Segments with data that left, retransmissions too.
         data_segments_out: u32 at 156,
-        /// Segments that were delivered.
-        delivered: u32 at 192,
     }
 
     /// None: too short for Linux 5.15 or newer.

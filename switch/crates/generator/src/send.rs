@@ -187,7 +187,6 @@ impl Host<'_> {
             "segments": info.data_segments_out(),
             "lost": info.lost(),
             "unacked": info.unacked(),
-            "delivered_bytes": u64::from(info.delivered()) * u64::from(info.mss_bytes()),
             "acked_bytes": connection.acked(&info),
             "ca_state": info.ca_state(),
             "cc": self.congestion_control(connection)?,
