@@ -153,6 +153,8 @@ struct Host<'a> {
     /// Flow and address of every connection.
     peers: Vec<Value>,
     finished: u64,
+    /// Transfers that found no free port.
+    not_opened: usize,
     /// The first one.
     error: String,
 }
@@ -204,7 +206,13 @@ impl Host<'_> {
 
 impl World for Host<'_> {
     fn connect(&mut self, _: u64, flow: usize, _: &AppState) -> io::Result<Option<OwnedFd>> {
-        self.plan.connect(flow).map(Some)
+        match self.plan.connect(flow) {
+            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
+                self.not_opened += 1;
+                Ok(None)
+            }
+            socket => socket.map(Some),
+        }
     }
 
     fn connected(&mut self, connection: &Connection) -> io::Result<()> {
@@ -278,6 +286,7 @@ pub fn run(plan: &Plan) -> Result<bool, String> {
         rows: Vec::new(),
         peers: Vec::new(),
         finished: 0,
+        not_opened: 0,
         error: String::new(),
     };
     send(plan, host).map_err(|error| error.to_string())
@@ -352,7 +361,7 @@ fn send(plan: &Plan, mut host: Host<'_>) -> io::Result<bool> {
         "stopped_by_signal": is_stopped,
         "sysctls": sysctls(),
         "finished": host.finished,
-        "unfinished": unfinished,
+        "unfinished": unfinished + host.not_opened,
         "sent": count(|datagrams| datagrams.sent),
         "refused": count(|datagrams| datagrams.refused),
         "error": host.error,
