@@ -403,6 +403,11 @@ def test_a_poll_is_answered_each_time(switch: LiveSwitch) -> None:
         for _ in range(3):
             poll()
             assert until_sync(came) == first
+    polled.updates_only = True
+    with subscribed(switch, polled) as (came, poll):
+        assert not until_sync(came)
+        poll()
+        assert not until_sync(came)
 
 
 def test_samples_come_and_redundant_ones_do_not(switch: LiveSwitch) -> None:
@@ -430,11 +435,15 @@ def test_samples_come_and_redundant_ones_do_not(switch: LiveSwitch) -> None:
 
 
 def test_an_interval_that_is_too_short_is_the_shortest(switch: LiveSwitch) -> None:
-    """As Stratum takes it: finsy's ngsdn asks for 10 us, and means 10 s."""
-    ports = subscription("interfaces/interface[name=*]/state/counters", "SAMPLE", sample_interval=10_000)
-    with subscribed(switch, gnmi.SubscriptionList(subscription=[ports])) as (came, _):
-        until_sync(came)
-        assert leaves_of(came.get(timeout=WAIT_S).update)
+    """As Stratum takes it: finsy's ngsdn asks for 10 us, and means 10 s. A second one of 0 was a division by zero."""
+    ports = [
+        subscription(f"interfaces/interface[name=*]/state/counters/{leaf}", "SAMPLE", sample_interval=interval)
+        for leaf, interval in (("in-pkts", 10_000), ("out-pkts", 0))
+    ]
+    with subscribed(switch, gnmi.SubscriptionList(subscription=ports)) as (came, _):
+        leaves = set(until_sync(came))
+        while leaves:
+            leaves -= set(leaves_of(came.get(timeout=WAIT_S).update))
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,7 @@ class Made:
     changes: tuple[tuple[float, tuple[str, int], int], ...] = ()
     series: bool = True
     rate: Any = 1_000_000
+    web_ports: tuple[int, int] = (5000, 5001)
     waiting: bool = True
     """Whether the registers of the queue could be read."""
 
@@ -98,10 +99,10 @@ class Made:
                 | {"bytes": 1000, "retransmits": 1, "srtt_us": 30_000}
                 for t in (1.0, 5.0)
             ]
-            peers = [{"flow": 0, "local": f"10.0.2.2:{port}"} for port in (5000, 5001)]
+            peers = [{"flow": 0, "local": f"10.0.2.2:{port}"} for port in self.web_ports]
             end = {"summary": {"late_ns": 0, "flows": [], "peers": peers}}
             self.write("web.jsonl", [*({"transfer": transfer} for transfer in transfers), end])
-            for port, t in ((5000, 1.0), (5001, 5.0)):
+            for port, t in zip(self.web_ports, (1.0, 5.0), strict=True):
                 for at, count in ((t, 0), (t + 0.3, 1000)):
                     received.append({"t_ns": round((ZERO_S + at) * 1e9), "peer": f"10.0.2.2:{port}", "bytes": count})
         self.write("sink-h3-5001.jsonl", received)
@@ -202,8 +203,9 @@ def test_of_a_rate_that_is_a_function_of_time_the_utilisation_is_not_known(tmp_p
     assert run_metrics(result.flows, result.ports, [])["utilisation"] is None
 
 
-def test_transfers_of_a_web_flow_and_its_goodput(tmp_path: Path) -> None:
-    result = Made(tmp_path, flows=(RENO, WEB)).collect()
+@pytest.mark.parametrize("ports", [(5000, 5001), (5000, 5000)])
+def test_transfers_of_a_web_flow_and_its_goodput(tmp_path: Path, ports: tuple[int, int]) -> None:
+    result = Made(tmp_path, flows=(RENO, WEB), web_ports=ports).collect()
     assert [(t.flow, t.group, round(t.start_s, 3), round(t.completion_s, 3)) for t in result.transfers] == [
         ("web", "short", 1.0, 0.3),
         ("web", "short", 5.0, 0.3),

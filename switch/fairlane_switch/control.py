@@ -74,7 +74,7 @@ class ControlClient:
                 line = self._exchange(text)
         except OSError as error:
             raise self._unreachable(str(error) or type(error).__name__) from error
-        if not line:
+        if not line.endswith(b"\n"):
             raise self._unreachable("it has closed the connection")
         answer = json.loads(line)
         if not answer["ok"]:
@@ -82,7 +82,7 @@ class ControlClient:
         return answer
 
     def _exchange(self, text: bytes) -> bytes:
-        """The line that answers; empty when the other end has closed the connection."""
+        """The line that answers; empty, or without its end, when the other end has closed the connection."""
         try:
             self._socket.sendall(text)
             return self._answers.readline()

@@ -8,7 +8,6 @@ with start_wire([WireLink("s1-s2", "w0a", "w0b", LinkOptions(delay_us=5000))], f
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -225,7 +224,7 @@ class Wire(Running):
 def start_wire(
     links: Sequence[WireLink],
     *,
-    folder: Path | None = None,
+    folder: Path,
     seed: int = 1,
     netns: str | None = None,
     arguments: Sequence[str] = (),
@@ -233,12 +232,11 @@ def start_wire(
 ) -> Wire:
     """Start the wire for `links`, ready when this returns. Root, or CAP_NET_RAW, is needed.
 
-    `folder` gets `links.json` and the control socket `wire.sock` (None: a new temporary folder). `netns` is the network
-    namespace that the interfaces are in. `arguments` go to `fairlane-switch network` as they are.
+    `folder` gets `links.json` and the control socket `wire.sock`. `netns` is the network namespace that the
+    interfaces are in. `arguments` go to `fairlane-switch network` as they are.
     Raises BinaryNotFoundError; ProcessFailedError with the wire's own words when the links are wrong or an interface is missing.
     """
-    home = Path(tempfile.mkdtemp(prefix="fairlane-wire-")) if folder is None else folder
-    config, control = home / "links.json", home / "wire.sock"
+    config, control = folder / "links.json", folder / "wire.sock"
     config.write_text(json.dumps({"links": [link.encode() for link in links]}, indent=1) + "\n")
     words = ["network", "--config", str(config), "--control", str(control), "--seed", str(seed), *arguments]
     process = start_in_namespace(words, netns, timeout_s)

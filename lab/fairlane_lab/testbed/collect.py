@@ -180,7 +180,8 @@ def _flows(
     mss_bytes = tcp_of(running.scenario, flow).mss_bytes
     if sender.is_udp or flow.app.kind == "web" or flow.app.times > 1:
         for index, name in enumerate(names):
-            peers = [peer["local"] for peer in written["summary"]["peers"] if peer["flow"] == index]
+            # A port that was used again is named again.
+            peers = {peer["local"]: None for peer in written["summary"]["peers"] if peer["flow"] == index}
             all_bytes = Samples.total([Samples.of(received[peer]) for peer in peers if peer in received])
             given = _of_transfers(running, index, written)
             variant = "udp" if sender.is_udp else flow.variant

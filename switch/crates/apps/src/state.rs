@@ -83,6 +83,11 @@ impl AppState {
         matches!(self.app, App::Interactive(_) | App::Video(_))
     }
 
+    /// True when it is greedy and silent in turn.
+    pub fn is_on_off(&self) -> bool {
+        matches!(self.app, App::OnOff(_))
+    }
+
     /// True when what is not finished at the end is reported.
     pub fn is_file(&self) -> bool {
         matches!(self.app, App::Bytes(_))

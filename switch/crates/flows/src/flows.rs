@@ -2,7 +2,7 @@
 //! Applications at work: what each does at its instants, on connections that a runtime gives it.
 
 use crate::connection::{Connection, Pending, Transfer};
-use crate::socket::{next_acknowledged, tcp_info};
+use crate::socket::{limit_unsent, next_acknowledged, tcp_info};
 use crate::{Event, Reactor, Source, TcpInfo};
 use apps::{App, AppState, Chance, Close, Step, Work};
 use rustix::event::epoll::EventFlags;
@@ -13,6 +13,10 @@ use std::io;
 
 /// Written at once.
 const BUFFER_BYTES: usize = 64 * 1024;
+/// What waits to be sent in a sender's socket: enough for any window, and little at the end.
+const UNSENT_BYTES: u32 = 128 * 1024;
+/// Of an on/off source, also written at once: what was written when "on" ends is sent still.
+const UNSENT_BYTES_ON_OFF: u32 = 4096;
 const SENDS: EventFlags = EventFlags::OUT
     .union(EventFlags::RDHUP)
     .union(EventFlags::ET);
@@ -58,6 +62,15 @@ struct Flow {
     connections: u64,
     datagrams: Datagrams,
     has_steps: bool,
+}
+
+impl Flow {
+    fn unsent_bytes(&self) -> u32 {
+        match self.app.is_on_off() {
+            true => UNSENT_BYTES_ON_OFF,
+            false => UNSENT_BYTES,
+        }
+    }
 }
 
 /// A sender of datagrams.
@@ -190,6 +203,7 @@ impl Flows {
         let id = self.new_id();
         self.reactor.watch(&socket, Source::Sender(id), SENDS)?;
         let flow = &mut self.flows[index];
+        limit_unsent(&socket, flow.unsent_bytes())?;
         let is_interactive = flow.app.has_messages();
         if is_interactive {
             sockopt::set_tcp_nodelay(&socket, true)?;
@@ -243,7 +257,8 @@ impl Flows {
             Some(Work::Transfer(bytes)) => connection.ask(now, bytes)?,
             None => {}
         }
-        match connection.write(now, &self.buffer) {
+        let most = self.flows[connection.flow].unsent_bytes() as usize;
+        match connection.write(now, &self.buffer[..most.min(BUFFER_BYTES)]) {
             Ok(false) => Ok(()),
             // It is ready still: its turn comes again.
             Ok(true) => self

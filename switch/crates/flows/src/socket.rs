@@ -10,7 +10,6 @@ use std::net::SocketAddr;
 
 /// More than any kernel's struct tcp_info.
 const TCP_INFO_BYTES_MAX: usize = 512;
-const TCP_NOTSENT_LOWAT: libc::c_int = 25;
 const ERROR_QUEUE_BYTES: usize = 512;
 /// Where `ee_origin`, `ee_info` and `ee_data` are in struct sock_extended_err.
 const EE_ORIGIN: usize = 4;
@@ -24,8 +23,6 @@ pub struct SenderOptions<'a> {
     pub congestion_control: Option<&'a str>,
     /// TCP_MAXSEG.
     pub mss_bytes: Option<u32>,
-    /// What it takes beyond what was sent.
-    pub unsent_bytes: u32,
 }
 
 /// A listener.
@@ -57,7 +54,6 @@ pub fn sender(family: AddressFamily, options: SenderOptions<'_>) -> io::Result<O
     if let Some(bytes) = options.mss_bytes {
         set_tcp_option(&socket, libc::TCP_MAXSEG, bytes)?;
     }
-    set_tcp_option(&socket, TCP_NOTSENT_LOWAT, options.unsent_bytes)?;
     sockopt::set_socket_linger(&socket, Some(std::time::Duration::ZERO))?;
     Ok(socket)
 }
@@ -298,6 +294,15 @@ pub fn tcp_option(socket: &OwnedFd, option: libc::c_int, bytes_max: usize) -> io
     Ok(value)
 }
 
+/// Takes no more while so much waits to be sent. A write is taken whole where there is room.
+///
+/// # Errors
+/// The system's.
+pub fn limit_unsent(socket: &OwnedFd, bytes: u32) -> io::Result<()> {
+    const TCP_NOTSENT_LOWAT: libc::c_int = 25;
+    set_tcp_option(socket, TCP_NOTSENT_LOWAT, bytes)
+}
+
 /// From now on the error queue reports when each write was acknowledged (Documentation/networking/timestamping.rst). Bytes count from
 /// here, so it is connected already.
 ///
@@ -383,7 +388,6 @@ macro_rules! members {
 impl<B: AsRef<[u8]>> TcpInfo<B> {
     members! {
         rto_us: u32 at 8,
-        mss_bytes: u32 at 16,
         unacked: u32 at 24,
         lost: u32 at 32,
         srtt_us: u32 at 68,
@@ -402,8 +406,6 @@ impl<B: AsRef<[u8]>> TcpInfo<B> {
         data_segments_in: u32 at 152,
         /// Segments with data that left, retransmissions too.
         data_segments_out: u32 at 156,
-        /// Segments that were delivered.
-        delivered: u32 at 192,
     }
 
     /// None: too short for Linux 5.15 or newer.

@@ -191,7 +191,7 @@ pub struct Sink {
     #[arg(long, default_value = "0", value_parser = between(0.0, 60_000.0))]
     pub read_after_ms: f64,
     /// Count datagrams
-    #[arg(long)]
+    #[arg(long, conflicts_with = "connections")]
     pub udp: bool,
     /// Written with the port number when listening
     #[arg(long)]

@@ -20,10 +20,6 @@ use serde_json::{json, Map, Value};
 use crate::options::{self, Tcp};
 use crate::{local_name, name_of, next_sample, Writer};
 
-/// What a sender's socket takes beyond what was sent: enough for any window, and little at the end.
-const UNSENT_BYTES: u32 = 128 * 1024;
-/// Of an on/off source, so that what was written before an end is soon gone.
-const UNSENT_BYTES_ON_OFF: u32 = 4096;
 const CONNECT_TIMEOUT_NS: u64 = 15_000_000_000;
 /// How long nobody may listen at the other end: a receiver that was started beside takes a moment to be there.
 const RECEIVER_TIMEOUT_NS: u64 = 5_000_000_000;
@@ -91,10 +87,6 @@ impl Plan {
         let options = SenderOptions {
             congestion_control: self.congestion_control(flow),
             mss_bytes: self.tcp.mss,
-            unsent_bytes: match self.app {
-                App::OnOff(_) => UNSENT_BYTES_ON_OFF,
-                _ => UNSENT_BYTES,
-            },
         };
         let to = &self.tcp.source.to;
         let socket = socket::sender(socket::family_of(to), options)?;
@@ -161,6 +153,8 @@ struct Host<'a> {
     /// Flow and address of every connection.
     peers: Vec<Value>,
     finished: u64,
+    /// Transfers that found no free port.
+    not_opened: usize,
     /// The first one.
     error: String,
 }
@@ -195,7 +189,6 @@ impl Host<'_> {
             "segments": info.data_segments_out(),
             "lost": info.lost(),
             "unacked": info.unacked(),
-            "delivered_bytes": u64::from(info.delivered()) * u64::from(info.mss_bytes()),
             "acked_bytes": connection.acked(&info),
             "ca_state": info.ca_state(),
             "cc": self.congestion_control(connection)?,
@@ -213,7 +206,13 @@ impl Host<'_> {
 
 impl World for Host<'_> {
     fn connect(&mut self, _: u64, flow: usize, _: &AppState) -> io::Result<Option<OwnedFd>> {
-        self.plan.connect(flow).map(Some)
+        match self.plan.connect(flow) {
+            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
+                self.not_opened += 1;
+                Ok(None)
+            }
+            socket => socket.map(Some),
+        }
     }
 
     fn connected(&mut self, connection: &Connection) -> io::Result<()> {
@@ -287,6 +286,7 @@ pub fn run(plan: &Plan) -> Result<bool, String> {
         rows: Vec::new(),
         peers: Vec::new(),
         finished: 0,
+        not_opened: 0,
         error: String::new(),
     };
     send(plan, host).map_err(|error| error.to_string())
@@ -361,7 +361,7 @@ fn send(plan: &Plan, mut host: Host<'_>) -> io::Result<bool> {
         "stopped_by_signal": is_stopped,
         "sysctls": sysctls(),
         "finished": host.finished,
-        "unfinished": unfinished,
+        "unfinished": unfinished + host.not_opened,
         "sent": count(|datagrams| datagrams.sent),
         "refused": count(|datagrams| datagrams.refused),
         "error": host.error,

@@ -138,14 +138,14 @@ impl Subscriber {
             return Err(unexpected("`subscribe`", "at first"));
         };
         let mut plan = Plan::from_list(list, &self.budgets)?;
-        let initial = !plan.updates_only;
-        self.send_all(&mut plan, initial).await?;
+        let with_values = !plan.updates_only; // else only the sync (gNMI 0.10 §3.5.2.3)
+        self.send_all(&mut plan, with_values).await?;
         match plan.mode {
             Mode::Once => Ok(()),
             Mode::Poll => {
                 while let Some(message) = incoming.next().await {
                     match message?.request {
-                        Some(Asked::Poll(_)) => self.send_all(&mut plan, true).await?,
+                        Some(Asked::Poll(_)) => self.send_all(&mut plan, with_values).await?,
                         _ => return Err(unexpected("`poll`", "after a subscription in mode POLL")),
                     }
                 }
@@ -437,7 +437,7 @@ fn streamed(subscription: &Subscription, pattern: Pattern) -> Result<Vec<Watched
             let every = Duration::from_nanos(subscription.sample_interval);
             let mut sampled = Watched::new(all_of(pattern), false);
             sampled.fastest = every < INTERVAL_MIN;
-            sampled.repeat(every, !subscription.suppress_redundant);
+            sampled.repeat(every.max(INTERVAL_MIN), !subscription.suppress_redundant);
             vec![sampled]
         }
         SubscriptionMode::OnChange => {

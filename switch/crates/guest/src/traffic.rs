@@ -15,8 +15,6 @@ use std::io;
 use std::net::SocketAddr;
 use uml::plan::{Flow, Plan, SAMPLE_EARLY_NS};
 
-/// What a sender's socket holds that was not sent yet, as of `fairlane-traffic`.
-const UNSENT_BYTES: u32 = 128 * 1024;
 const BUFFER_BYTES: usize = 64 * 1024;
 /// Of a receiver's end: level-triggered.
 const RECEIVES: EventFlags = EventFlags::IN.union(EventFlags::RDHUP);
@@ -71,7 +69,6 @@ impl World for Hosts<'_> {
         let options = SenderOptions {
             congestion_control: flow.congestion_control.as_deref(),
             mss_bytes: flow.mss_bytes,
-            unsent_bytes: UNSENT_BYTES,
         };
         let socket = socket::sender(socket::family_of(&flow.ends[1]), options)?;
         if self.bind(index, &socket, app.is_web())?.is_none() {
