@@ -30,7 +30,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from fairlane_topology.changes import change_problems
 from fairlane_topology.links import CPU_PORT as CPU_PORT
 from fairlane_topology.links import Link as Link
-from fairlane_topology.links import LinkChange, Mtu, Rate, Strict, with_file_paths
+from fairlane_topology.links import Direction, LinkChange, Mtu, Rate, Strict, with_file_paths
 from fairlane_topology.links import LinkEnd as LinkEnd
 from fairlane_topology.qdisc import parse_qdisc
 
@@ -337,7 +337,10 @@ def _link(given: Link, where: str, file: _File) -> Link:
     for way in WAYS:
         if problem := getattr(link, way).problem():
             own = f"/{way}" if way in given.model_fields_set else ""
-            raise TopologyError(f"{where}{own}/{problem[0]}: {problem[1]}")
+            name = Direction.model_fields[key].validation_alias or key
+            if key == "rate_bps" and key not in given.model_fields_set | getattr(given, way).model_fields_set:
+                own, name = "", "bandwidth"  # a host's wire has it as its rate
+            raise TopologyError(f"{where}{own}/{name}: {message}")
     return link
 
 

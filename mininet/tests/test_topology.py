@@ -204,6 +204,7 @@ def test_gfr_topologies_are_the_papers() -> None:
         ),
         ("/links/2", ["s2-p3", "s1-p3"], "/hosts/h2: a host has exactly one link, this one has 0"),
         ("/switches/s1/ports", {"7": {}}, "/switches/s1/ports/7: no link uses that port; ports in use: 1, 2"),
+        ("/links/0", ["h1", "s1-p1", "9" * 400], "/links/0/delay: .*less than or equal to 60000000"),
         ("/links", "none", "/links: Input should be a valid list"),
     ],
 )
