@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, AliasPath, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from fairlane_controller.documents import is_file, is_table
 from fairlane_controller.errors import ErrorCode, bad_file, find_by_name, unknown_name
@@ -26,8 +26,17 @@ TOPOLOGY = "topology"
 """The document of the state file."""
 PORTS = "port/"
 """Documents `port/SWITCH/PORT`: what was set of a port by hand since, over what the launcher wrote."""
-_MAC = re.compile(r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$")
+_MAC = re.compile(r"(?!00(:00){5})[0-9a-f][02468ace](:[0-9a-f]{2}){5}")
 
+
+def _mac(text: str) -> str:
+    if not _MAC.fullmatch(text.lower()):
+        raise ValueError("must be a unicast MAC address such as 08:00:00:00:01:11")
+    return text.lower()
+
+
+Mac = Annotated[str, AfterValidator(_mac)]
+"""A unicast MAC address, in small letters."""
 
 _Count = Annotated[int, Field(ge=0)]
 _Port = Annotated[int, Field(ge=1, le=511)]
@@ -72,20 +81,13 @@ class RouteState(_Model):
 
     prefix: str
     port: _Port
-    mac: str
+    mac: Mac
 
     @field_validator("prefix")
     @classmethod
     def _check_prefix(cls, value: str) -> str:
         ipaddress.ip_network(value, strict=False)
         return value
-
-    @field_validator("mac")
-    @classmethod
-    def _check_mac(cls, value: str) -> str:
-        if not _MAC.match(value.lower()):
-            raise ValueError("must be a MAC address such as 08:00:00:00:01:11")
-        return value.lower()
 
     @property
     def network(self) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
