@@ -57,6 +57,8 @@ class PortState(_Model):
     "Linux interface, for people only."
     rate_bps: float = Field(default=0, ge=0)
     "Rate of the port's shaper; 0 is unlimited."
+    rate_follows: dict[str, Any] | None = None
+    "What a rate that was set since follows, of which `rate_bps` is the mean; None: it is a number, or the topology file's."
     queue_packets: _Count = 0
     "Packets that may wait in the port's queue; 0 is unknown."
     queue_bytes: _Count = 0
@@ -64,6 +66,10 @@ class PortState(_Model):
     "Cells that may wait in one queue of the port; 0 is no limit, or unknown."
     port_cells: _Count = 0
     "Cells that may wait in all queues of the port; 0 is no limit, or unknown."
+    port_packets: _Count = 0
+    "As `port_cells`, in packets …"
+    port_bytes: _Count = 0
+    "… and in bytes."
     queues: _Count = 0
     "Queues of the port; 0 is unknown."
     scheduler: str = ""
@@ -275,7 +281,16 @@ def port_document(store: Store, switch: str, port: int, values: Mapping[str, Any
     """New values of a port over what the launcher wrote, as far as `PortState` names them: a document by its name; empty where it names none."""
     name = f"{PORTS}{switch}/{port}"
     new = {key: value for key, value in values.items() if key in PortState.model_fields}
+    if "rate_bps" in new:
+        new = {"rate_follows": None, **new}
     return {name: {**(store.get(name) or {}), **new}} if new else {}
+
+
+def changed_ports(folder: Path, switch: str) -> dict[int, dict[str, Any]]:
+    """What was set of a switch's ports since the launcher wrote them, by port: names of `PortState`. Raises BAD_FILE."""
+    with Store(folder) as store:
+        found = store.all(f"{PORTS}{switch}/")
+    return {int(port): values for port, values in found.items()}
 
 
 def remember_port(folder: Path, switch: str, port: int, values: Mapping[str, Any]) -> None:
