@@ -201,9 +201,9 @@ def test_a_topologys_own_changes_run_in_both_runners() -> None:
     [
         ("", 'links."s1-s2" = { preset = "sat" }', "topology.links.s1-s2.preset: there is no preset 'sat'; there are geo, leo"),
         ("", 'links."s1-s2" = { ge_exit = 1 }', "topology.links.s1-s2.ge_exit: there is no key 'ge_exit'"),
-        ("", 'links."s1-s2" = { jitter_ms = 9 }', "/links/1/jitter: 9000 µs exceed the delay; allowed: 0 to 5000 µs"),
+        ("", 'links."s1-s2" = { jitter_ms = 9 }', "/links/1/jitter: 9000 exceeds delay_us (5000); allowed: 0 to 5000 µs"),
         ("", 'links."s1-s2" = { rate_bps = { trace = "no.trace" } }', "links.s1-s2.rate_bps: trace: no.trace: cannot be read: No such file"),
-        ('[[changes]]\nat_s = 8\nlink = "s1-s2"\njitter_ms = 9\n', "", "changes[0].jitter: 9000 µs exceed the delay; allowed: 0 to 5000 µs"),
+        ('[[changes]]\nat_s = 8\nlink = "s1-s2"\njitter_ms = 9\n', "", "changes[0].jitter_ms: 9000 exceeds delay_us (5000); allowed: 0 to 5000 µs"),
         ('[[changes]]\nat_s = 8\nlink = "s1-s2"\nge_leave = 0\n', "", "changes[0].ge_leave: got 0; input should be greater than or equal to 0.000001"),
         ('[[changes]]\nat_s = 8\nlink = "s1-s2"\nloss = 0\nspike_blocks = "line"\n', "", "spike_blocks says what a spike blocks; spike_s is missing"),
         ('[[changes]]\nat_s = 8\nlink = "s1-s2"\nspike_s = 1\nspike_blocks = "queue"\n', "", "changes[0].spike_blocks: got 'queue'; "),

@@ -44,12 +44,14 @@ def schedule(changes: Sequence[LinkChange], until_s: float = float("inf")) -> It
 
 def change_problems(changes: Sequence[LinkChange], links: Sequence[Link]) -> Iterator[tuple[int, str, str]]:
     """(index, key, what is wrong) of changes that name no link, or whose settings do not fit those in force by then."""
-    by_name = {link.name: link for link in links}
+    by_name = dict[str, Link]()
+    for link in links:
+        by_name.setdefault(link.name, link)  # of parallel links the first one has the name
     for index, change in enumerate(changes):
         if change.link not in by_name:
             yield index, "link", f"there is no link {short(repr(change.link))}; there are {', '.join(by_name)}"
             return
-    in_force = {(link.name, way): getattr(link, way) for link in links for way in WAYS}
+    in_force = {(link.name, way): getattr(link, way) for link in by_name.values() for way in WAYS}
     rounds = (islice(_times_s(change), ROUNDS_CHECKED) for change in changes)
     for _, index in sorted((at_s, index) for index, times in enumerate(rounds) for at_s in times):
         link = by_name[changes[index].link]
@@ -61,7 +63,7 @@ def change_problems(changes: Sequence[LinkChange], links: Sequence[Link]) -> Ite
             if sender in todo.port_spikes and (why := spike_problem(way, dict(changed))):
                 problem = "spike_blocks", f"{why}; allowed: delivery"
             if problem:
-                yield index, problem[0], problem[1]
+                yield index, problem[0].replace("_us", "_ms"), problem[1]
                 return
 
 

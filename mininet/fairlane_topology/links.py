@@ -19,7 +19,7 @@ from fairlane_controller.units import parse_rate, parse_time
 from fairlane_switch.link_control import Change
 from fairlane_switch.link_model import LinkOptions, LinkSettings
 from fairlane_switch.link_presets import PRESETS
-from fairlane_switch.link_series import FILE_KEYS, Series, Varying, times_in
+from fairlane_switch.link_series import FILE_KEYS, Varying, native, times_in
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 TOPOLOGIES = Path(__file__).parents[1] / "topologies"
@@ -91,13 +91,8 @@ class Direction(LinkOptions):
         return not (any(times) or any(chances) or self.rate_bps)
 
     def problem(self) -> tuple[str, str] | None:
-        """A key and what is wrong with it beside the others; None when all fit together."""
-        if self.jitter_us > self.delay_us:
-            jitter_us, delay_us = (
-                f"{float(us):g}" if isinstance(us, Series) else us for us in (self.jitter_us, self.delay_us)
-            )
-            return "jitter", f"{jitter_us} µs exceed the delay; allowed: 0 to {delay_us} µs"
-        return None
+        """A key of `LinkOptions` and what is wrong with it, alone or beside the others; None: what has the links takes them."""
+        return native().link_problem(self.model_dump_json())
 
 
 class Link(Direction):
@@ -224,5 +219,5 @@ def with_file_paths(document: Any, folder: Path) -> Any:
 def _scaled(value: Any, unit: int) -> Any:
     if isinstance(value, str) and re.fullmatch(r"[0-9.]+", value):
         value = float(value)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and value < 1e300
     return round(float(value) * unit) if is_number else value

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -167,10 +168,12 @@ class Network:
             if service.what == NETWORK and self.options.in_one_process:
                 for name in sorted(self._down):
                     self.set_switch(name, "stop")
-                try:
-                    program([name for name in self.switches if name not in self._down])
-                except RuntimeError as error:
-                    report(service, f"is started again, but: {error}")
+                there = [name for name in self.switches if name not in self._down]
+                for work in (*(self.switches[name].restore_ports for name in there), partial(program, there)):
+                    try:
+                        work()
+                    except RuntimeError as error:
+                        report(service, f"is started again, but: {error}")
 
         self._supervisor = Supervisor(
             lambda: [service for service in list(self.services.values()) if service not in switches],
@@ -192,7 +195,7 @@ class Network:
         self._remember(OwnedProcess.identify_child(pid, what, may_end=True))
 
     def set_switch(self, name: str, what: str) -> None:
-        """`start` a switch that was stopped (ready, without a program, when this returns), or `stop` one, with all that waits in it: its interfaces stay, and all others forward. Raises RuntimeError."""
+        """`start` a switch that was stopped (ready, with its ports as they were and without a program, when this returns), or `stop` one, with all that waits in it: its interfaces stay, and all others forward. Raises RuntimeError."""
         service = self.switches[name].service
         if self.options.in_one_process:
             with WireClient(self.wire_control, NETWORK_START_TIMEOUT_S) as network:
@@ -205,6 +208,8 @@ class Network:
             service.stop()
             self._owned.pop(service.what, None)
             self._write()
+        if what == "start":
+            self.switches[name].restore_ports()
 
     def _make_nodes(self) -> None:
         if (tls := self.options.tls_folder) is not None:  # a CA and certificates of this run, which go when it ends

@@ -16,12 +16,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from fairlane_controller.errors import out_of_range
-from fairlane_controller.state.run_state import DEFAULT_PROGRAM
+from fairlane_controller.errors import FairlaneError, out_of_range
+from fairlane_controller.state.run_state import DEFAULT_PROGRAM, changed_ports, read_run_state
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.security import TlsFiles
 from fairlane_switch import bmv2
 from fairlane_switch.interfaces import disable_offloads, quiet
+from fairlane_switch.port_control import set_port
 from fairlane_switch.process import Service, accepts, find_binary
 from fairlane_switch.switch import PortOptions, SwitchOptions
 from mininet.log import output, warn
@@ -32,6 +33,8 @@ from fairlane_topology.interfaces import in_namespace
 from fairlane_topology.topology import CPU_PORT, GATEWAY_MAC, TRAFFIC_MANAGER, HostSpec, PortSpec
 
 READY_TIMEOUT_S = 20.0
+NO_LIMIT = 2**64 - 1
+"""What the embedded switch has where nothing limits what may wait at a port; in the run state that is 0."""
 PROMPT = chr(127)
 """Of a node's shell: Mininet's sign that a command has ended."""
 GATEWAY_V4 = "169.254.1.1"
@@ -220,7 +223,12 @@ class P4Switch(Switch):
         return [str(find_binary(self.binary)), *self.arguments()]
 
     def shape(self) -> None:
-        """Put the ports' rates and queues in force where the process could not be started with them."""
+        """Put the ports' rates and queues in force where the process could not be started with them: once it has its program."""
+
+    def restore_ports(self) -> None:
+        """Put in force what was set of the ports since the topology is up, where the process has started again with the file's values; `shape`
+        does so where that is not possible before it has its program. Raises RuntimeError.
+        """
 
     def dpctl(self, *_words: str) -> str:
         """Mininet's command for OpenFlow switches."""
@@ -244,6 +252,18 @@ class EmbeddedSwitch(P4Switch):
             tls=self.options.tls_folder,
         ).arguments()
 
+    def restore_ports(self) -> None:
+        try:
+            for port, values in changed_ports(self.options.folder, self.name).items():
+                if form := values.pop("rate_follows", None):
+                    values["rate_bps"] = form
+                settings = {
+                    key: NO_LIMIT if value == 0 and key != "rate_bps" else value for key, value in values.items()
+                }
+                set_port(self.control, port, **settings)
+        except FairlaneError as error:
+            raise RuntimeError(f"{self.name}: the ports are as the topology file has them: {error}") from None
+
 
 class SimpleSwitchGrpc(P4Switch):
     """BMv2's `simple_switch_grpc`. Its queues are limited in packets per second, over Thrift: see `shape`."""
@@ -259,15 +279,17 @@ class SimpleSwitchGrpc(P4Switch):
         return replace(options, tls=self.options.tls_folder).arguments()
 
     def shape(self) -> None:
-        """Queue rate in packets per second (all that BMv2 has: right for one frame length only) and depth, over Thrift.
+        """Queue rate in packets per second (all that BMv2 has: right for one frame length only) and depth, over Thrift, as the run state has them.
 
         Raises RuntimeError with the command line's own words.
         """
         for spec in self.specs.values():
             bmv2.check_rate(self.name, spec.rate_bps)
-        limited = {port: spec.rate_bps for port, spec in self.specs.items() if spec.rate_bps}
-        rates = [bmv2.queue_rate(port, rate_bps, self.options.frame_bytes) for port, rate_bps in limited.items()]
-        depths = [bmv2.queue_depth(port, spec.queue_packets) for port, spec in self.specs.items()]
+        ports = read_run_state(self.options.folder).switch(self.name).ports
+        rates = [
+            bmv2.queue_rate(one.port, round(one.rate_bps), self.options.frame_bytes) for one in ports if one.rate_bps
+        ]
+        depths = [bmv2.queue_depth(one.port, one.queue_packets) for one in ports]
         try:
             bmv2.run_cli(self.thrift_port, *rates, *depths)
         except RuntimeError as error:

@@ -17,9 +17,11 @@ from fairlane_controller.program.names import program_names
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.units import counted
+from fairlane_hosts.apply import require
+from fairlane_hosts.errors import HostsError
 from fairlane_hosts.host import use_on_hosts
 from fairlane_hosts.loader import Lease
-from fairlane_hosts.variants import find_variant
+from fairlane_hosts.variants import Variant, find_variant
 from fairlane_switch.process import Service
 
 from fairlane_topology import runtime_json
@@ -29,7 +31,7 @@ from fairlane_topology.control import program_switches, start_loop, wait_for_loo
 from fairlane_topology.links import TOPOLOGIES
 from fairlane_topology.network import Network, NetworkOptions
 from fairlane_topology.signals import Ended, defer_signals, ended_by_signals
-from fairlane_topology.topology import TopologyError, check_settings, load, with_scheduler
+from fairlane_topology.topology import Topology, TopologyError, check_settings, load, with_scheduler
 
 
 def options() -> argparse.Namespace:
@@ -75,6 +77,19 @@ def _close(lease: Lease | None) -> None:
             lease.close()
 
 
+def _variants(topology: Topology) -> dict[str, Variant]:
+    """The hosts' variants, by host. Raises TopologyError for one that is not there, or that this kernel cannot run."""
+    found = dict[str, Variant]()
+    for name, host in topology.hosts.items():
+        if host.variant:
+            try:
+                found[name] = find_variant(host.variant)
+                require(found[name])
+            except HostsError as error:
+                raise TopologyError(f"{topology.path}: /hosts/{name}/variant: {error}") from None
+    return found
+
+
 def run(chosen: argparse.Namespace) -> None:
     """Start everything and stay in the CLI; raises what starting raises."""
     topology = load(chosen.topology)
@@ -85,6 +100,7 @@ def run(chosen: argparse.Namespace) -> None:
     check_settings(topology, loaded.Settings)
     if chosen.target == "embedded":
         topology = with_scheduler(topology, loaded)
+    variants = _variants(topology)
     others = bool(runtimes) or chosen.no_controller  # people's own programs and clients rule, as with p4lang/tutorials
     wanted = NetworkOptions(
         chosen.instance,
@@ -101,7 +117,6 @@ def run(chosen: argparse.Namespace) -> None:
         stack.callback(network.stop)
         network.start()
         with defer_signals():
-            variants = {name: find_variant(host.variant) for name, host in topology.hosts.items() if host.variant}
             pids = {name: host.pid for name, host in network.hosts.items()}
             after.callback(_close, use_on_hosts(variants, pids, network.options.name)[1])
         ours = [name for name in network.switches if name not in runtimes and not chosen.no_controller]

@@ -9,6 +9,7 @@ Nothing is started here; `network.py` builds what `Topology` describes.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from fairlane_controller.errors import nearest_name, short
 from fairlane_controller.gnmi.ports import LinkLayer, Scheduler
 from fairlane_controller.problems import allowed_keys
 from fairlane_controller.program.contract import Program
-from fairlane_controller.state.run_state import RouteState
+from fairlane_controller.state.run_state import Mac, RouteState
 from fairlane_controller.switch.shared import QUEUES_MAX
 from fairlane_switch.link_control import WAYS, effects
 from fairlane_switch.link_presets import PRESETS
@@ -29,8 +30,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from fairlane_topology.changes import change_problems
 from fairlane_topology.links import CPU_PORT as CPU_PORT
+from fairlane_topology.links import Direction, LinkChange, Mtu, Rate, Strict, with_file_paths
 from fairlane_topology.links import Link as Link
-from fairlane_topology.links import LinkChange, Mtu, Rate, Strict, with_file_paths
 from fairlane_topology.links import LinkEnd as LinkEnd
 from fairlane_topology.qdisc import parse_qdisc
 
@@ -46,12 +47,17 @@ class TopologyError(ValueError):
     """A topology that cannot be built; the text names the file, the place in it (a JSON pointer) and what is allowed."""
 
 
-def _address(text: str) -> str:
-    try:
-        ipaddress.ip_interface(text)
-    except ValueError:
-        raise ValueError(f"{short(repr(text))} is not an address with a prefix length, such as 10.0.1.1/24") from None
-    return text
+def _address(kind: type[ipaddress.IPv4Interface | ipaddress.IPv6Interface], example: str) -> AfterValidator:
+    def read(text: str) -> str:
+        try:
+            ip = kind(text).ip if re.fullmatch(r"[^/%]+/[0-9]+", text) else None
+        except ValueError:
+            ip = None
+        if ip is None or ip.is_multicast or ip.is_unspecified or ip.is_loopback:
+            raise ValueError(f"{short(repr(text))} is not a host's address with a prefix length, such as {example}")
+        return text
+
+    return AfterValidator(read)
 
 
 def _qdisc(text: str) -> str:
@@ -62,7 +68,6 @@ def _qdisc(text: str) -> str:
 
 Qdisc = Annotated[str, AfterValidator(_qdisc)]
 Cells = Annotated[int, Field(ge=1, le=1_000_000_000)]
-Address = Annotated[str, AfterValidator(_address)]
 
 
 class PortSpec(Strict):
@@ -91,9 +96,9 @@ class PortSpec(Strict):
 class HostSpec(Strict):
     """A host: its address, and optionally the sender variant that its sockets use."""
 
-    ip: Address
-    mac: str | None = None
-    ipv6: Address | None = None
+    ip: Annotated[str, _address(ipaddress.IPv4Interface, "10.0.1.1/24")]
+    mac: Mac | None = None
+    ipv6: Annotated[str, _address(ipaddress.IPv6Interface, "fd00::1/64")] | None = None
     mtu: Mtu | None = None
     """Longest IP packet that it sends and takes, bytes; left out: its link's, else 1500."""
     commands: list[str] = Field(default_factory=list)
@@ -296,6 +301,7 @@ def check(document: Any, origin: str = "topology") -> Topology:
             count = sum(1 for _ in topology.neighbours(name))
             if count != 1:
                 raise TopologyError(f"/hosts/{name}: a host has exactly one link, this one has {count}")
+        _check_each_once(topology)
     except TopologyError as error:
         raise TopologyError(f"{origin}: {error}") from None
     return topology
@@ -323,6 +329,19 @@ def validate(model: type[Any], document: Any, origin: str, pointer: str = "") ->
         raise TopologyError(f"{origin}: {short(place) or '/'}: {said} (got {first['input']!r:.80})") from None
 
 
+def _check_each_once(topology: Topology) -> None:
+    """Raises TopologyError where two switches have a number, two hosts a MAC or an IP address in common."""
+    taken: dict[str, str] = {}
+    found = [(f"/switches/{name}", f"number {int(name[1:])}") for name in topology.switches]
+    for name in topology.hosts:
+        values = (topology.mac(name), *map(str, topology.addresses(name)))
+        found += [(f"/hosts/{name}/{key}", value) for key, value in zip(("mac", "ip", "ipv6"), values, strict=False)]
+    for place, value in found:
+        if value in taken:
+            raise TopologyError(f"{place}: {value} is that of {taken[value]} already; allowed: one of its own")
+        taken[value] = place
+
+
 def _with(link: Link, **values: Any) -> Link:
     return link.model_copy(update=values)
 
@@ -336,8 +355,12 @@ def _link(given: Link, where: str, file: _File) -> Link:
             raise TopologyError(f"{where}/{key}: there is no {end.node}; there are {there}")
     for way in WAYS:
         if problem := getattr(link, way).problem():
+            key, message = problem
             own = f"/{way}" if way in given.model_fields_set else ""
-            raise TopologyError(f"{where}{own}/{problem[0]}: {problem[1]}")
+            name = Direction.model_fields[key].validation_alias or key
+            if key == "rate_bps" and key not in given.model_fields_set | getattr(given, way).model_fields_set:
+                own, name = "", "bandwidth"  # a host's wire has it as its rate
+            raise TopologyError(f"{where}{own}/{name}: {message}")
     return link
 
 
@@ -388,7 +411,7 @@ def _ports(file: _File, links: Sequence[Link]) -> dict[str, dict[int, PortSpec]]
                 used[end.node][end.port] = PortSpec(rate_bps=link.bandwidth_bps)
     for name, switch in file.switches.items():
         for number, spec in switch.ports.items():
-            if not number.isdigit() or int(number) not in used[name]:
+            if number not in map(str, used[name]):
                 there = ", ".join(map(str, sorted(used[name]))) or "none"
                 raise TopologyError(f"/switches/{name}/ports/{number}: no link uses that port; ports in use: {there}")
             rate_bps = used[name][int(number)].rate_bps if spec.rate_bps is None else spec.rate_bps

@@ -54,14 +54,20 @@ def test_its_queues_are_limited_in_packets(
         return SimpleNamespace(returncode=0, stdout="Error: no such port" if "9" in input else "", stderr="")
 
     monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
+    folder = switch.options.folder
+    folder.mkdir()
+    there = [{"port": 1, "rate_bps": 2_000_000, "queue_packets": 50}, {"port": 2, "queue_packets": 1000}]
+    one = {"name": "s1", "grpc": switch.grpc, "thrift": switch.thrift_port, "frame_bytes": 1250, "ports": there}
+    write_topology(folder, {"name": "0", "target": "bmv2", "switches": [one]})
     switch.shape()
     assert given == ["set_queue_rate 200 1\nset_queue_depth 50 1\nset_queue_depth 1000 2\n"]
-    one = {"name": "s1", "grpc": switch.grpc, "thrift": switch.thrift_port, "frame_bytes": 1250, "ports": [{"port": 1}]}
-    write_topology(tmp_path, {"name": "0", "target": "bmv2", "switches": [one]})
-    ports = RunningPorts(read_run_state(tmp_path))
+    ports = RunningPorts(read_run_state(folder))
     ports.set_rate(LinkEnd("s1", 1), 3_000_000)
     assert given[1:] == ["set_queue_rate 300 1\n"]
-    assert RunningPorts(read_run_state(tmp_path)).rate_bps(LinkEnd("s1", 1)) == 3_000_000
+    assert RunningPorts(read_run_state(folder)).rate_bps(LinkEnd("s1", 1)) == 3_000_000
+    switch.shape()  # of a process that has started again
+    assert given[2] == "set_queue_rate 300 1\nset_queue_depth 50 1\nset_queue_depth 1000 2\n"
     with pytest.raises(RuntimeError, match=r"^/bin/simple_switch_CLI .*: Error: no such port"):
         ports.set_rate(LinkEnd("s1", 9), 1_000_000)
     with pytest.raises(RuntimeError, match='a spike may block "delivery"'):

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 from cli_session import Session, processes, sessions, wait_until
+from fairlane_controller.state.run_state import LinkEnd, read_run_state
 from fairlane_switch.control import ControlError
+from fairlane_switch.link_control import RunningPorts
 from fairlane_switch.wire import WireClient
 from fairlane_topology import state as fl_state
 from fairlane_topology.state import OwnedProcess, namespace_members
@@ -66,16 +68,23 @@ def delay_us(link: str) -> float | None:
         return None
 
 
+def port_rate_bps(switch: str, port: int) -> int:
+    """Of a port there, as the switch says it."""
+    return RunningPorts(read_run_state(fl_state.folder(INSTANCE))).rate_bps(LinkEnd(switch, port))
+
+
 @needs_root
 def test_what_dies_is_started_again_as_it_was(session: Session) -> None:
     # The network, with the settings that its links had, not those of the file; the loop restores its switch.
     assert fairlane("link", "set", "h1-s1", "--delay", "20ms").returncode == 0
+    assert fairlane("link", "set", "s1-h2", "--rate", "1mbit").returncode == 0
     links = fl_state.folder(INSTANCE) / "network.json"
     wait_until(lambda: '"delay_us": 20000' in links.read_text(), "the change of a link is not kept")
     killed = kill(NETWORK)
     wait_until(lambda: processes(INSTANCE)[NETWORK] != killed, "the network is not started again")
     wait_until(lambda: delay_us("h1-s1") == 20_000, "the link has not its settings")
     wait_until(lambda: fairlane("status").returncode == 0, "the loop does not restore the switch")
+    assert port_rate_bps("s1", 2) == 1_000_000
     assert "0% dropped" in session.do("pingall 5")
     # A switch that is started while the loop is dead gets its threshold from the loop that comes.
     assert fairlane("threshold", "set", "7").returncode == 0
@@ -84,6 +93,7 @@ def test_what_dies_is_started_again_as_it_was(session: Session) -> None:
     kill("fairlane run")
     assert session.do("switch s1 stop") == ""
     assert session.do("switch s1 start", LIMIT_S) == ""
+    assert port_rate_bps("s1", 2) == 1_000_000
     shown = json.loads(fairlane("threshold", "show", "--json").stdout)
     assert [row["qthresh_packets"] for row in shown] == [7], shown
     done = fairlane("status")

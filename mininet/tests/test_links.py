@@ -175,8 +175,8 @@ def test_traces_are_found_beside_the_file(tmp_path: Path) -> None:
     ("link", "changes", "message"),
     [
         ({"preset": "sat"}, [], r"/links/1/preset: .*there is no preset 'sat'; there are geo, leo, geo-hts, starlink, wifi, 5g, 3g, handover-"),
-        ({"jitter": "1ms"}, [], r"/links/1/jitter: 1000 µs exceed the delay; allowed: 0 to 0 µs"),
-        ({"delay": "1ms", "b_to_a": {"jitter": "2ms"}}, [], r"/links/1/b_to_a/jitter: 2000 µs exceed the delay"),
+        ({"jitter": "1ms"}, [], r"/links/1/jitter: 1000 exceeds delay_us \(0\); allowed: 0 to 0 µs"),
+        ({"delay": "1ms", "b_to_a": {"jitter": "2ms"}}, [], r"/links/1/b_to_a/jitter: 2000 exceeds delay_us \(1000\)"),
         ({"ge_enter": 0.1, "ge_leave": 0}, [], r"/links/1/ge_leave: .*greater than or equal to 0\.000001"),
         ({"ge_exit": 0.1}, [], r"/links/1/ge_exit: .*allowed keys: a, a_to_b, .*ge_ber, ge_enter, ge_good, ge_leave, ge_loss"),
         ({"rate": {"trace": "t" * 5000}}, [], r"/links/1/rate: trace: t+…"),
@@ -197,14 +197,15 @@ def test_traces_are_found_beside_the_file(tmp_path: Path) -> None:
         (
             {"delay": "5ms"},
             [{"at_s": 2, "link": "s1-s2", "delay_ms": 1}, {"at_s": 1, "link": "s1-s2", "jitter_ms": 3}],
-            r"/changes/0/jitter: 3000 µs exceed the delay; allowed: 0 to 1000 µs",
+            r"/changes/0/jitter_ms: 3000 exceeds delay_us \(1000\); allowed: 0 to 1000 µs",
         ),
+        ({}, [{"at_s": 1, "link": "s1-s2", "dama_frame_ms": 5}], r"/changes/0/dama_frame_ms: .*beside a rate"),
         # Nor in the second round of a rule that repeats itself.
         (
             {"delay": "5ms"},
             [{"at_s": 1, "every_s": 10, "link": "s1-s2", "jitter_ms": 3}, {"at_s": 2, "link": "s1-s2", "jitter_ms": 0},
              {"at_s": 3, "link": "s1-s2", "delay_ms": 1}],
-            r"/changes/0/jitter: 3000 µs exceed the delay",
+            r"/changes/0/jitter_ms: 3000 exceeds delay_us",
         ),
     ],
 )  # fmt: skip
@@ -213,6 +214,15 @@ def test_bad_links_and_changes_say_what_where_and_what_is_allowed(
 ) -> None:
     with pytest.raises(fl_topology.TopologyError, match=message):
         fl_topology.check(document(link, changes))
+
+
+def test_a_change_is_checked_at_the_parallel_link_that_it_is_made_at() -> None:
+    both = document({}, [{"at_s": 1, "link": "s1-s2", "jitter_ms": 20}])
+    both["links"].append({"a": "s1-p4", "b": "s2-p4", "delay": "50ms"})
+    with pytest.raises(fl_topology.TopologyError, match=r"/changes/0/jitter_ms: 20000 exceeds delay_us \(0\)"):
+        fl_topology.check(both)
+    both["links"][1]["delay"], both["links"][3]["delay"] = "50ms", 0
+    assert fl_topology.check(both).link("s1-s2").a_to_b.delay_us == 50_000
 
 
 @pytest.mark.parametrize(

@@ -233,7 +233,14 @@ def sleeping_instance() -> Iterator[None]:
 @needs_root
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("{", "not JSON"), ('{"hosts": {}, "switches": {}}', "/links: Field required")],
+    [
+        ("{", "not JSON"),
+        ('{"hosts": {}, "switches": {}}', "/links: Field required"),
+        (
+            '{"hosts": {"h1": {"ip": "10.0.1.1/24", "variant": "nope"}}, "switches": {"s1": {}}, "links": [["h1", "s1-p1"]]}',
+            "t.json: /hosts/h1/variant: no TCP variant is called 'nope'; there are ",
+        ),
+    ],
 )
 def test_a_bad_topology_starts_nothing(content: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "t.json"

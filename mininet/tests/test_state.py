@@ -8,9 +8,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
-from fairlane_controller.state.run_state import read_run_state, remember_port
+from fairlane_controller.state.run_state import LinkEnd, read_run_state, remember_port
+from fairlane_switch import link_control
+from fairlane_switch.link_series import read_series
+from fairlane_topology import nodes
 from fairlane_topology import state as fl_state
 
 
@@ -126,3 +130,29 @@ def test_what_was_changed_of_a_port_stays_when_the_state_is_written_again(
     fl_state.write("7", state(rate_bps=2_000_000, mtu=1500))
     port = read_run_state(fl_state.folder("7")).switch("s1").ports[0]
     assert (port.rate_bps, port.mtu) == (500_000, 1500)
+
+
+def test_ports_of_a_switch_that_starts_again_get_what_was_set_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = dict[int, dict[str, object]]()
+
+    def set_port(_: Path, port: int, **values: object) -> None:
+        given[port] = values
+
+    monkeypatch.setattr(nodes, "set_port", set_port)
+    monkeypatch.setattr(link_control, "set_port", set_port)
+    ports = [{"port": number} for number in (1, 2, 3)]
+    fl_state.write("7", {"name": "7", "switches": [{"name": "s1", "grpc": "localhost:50051", "ports": ports}]})
+    switch = object.__new__(nodes.EmbeddedSwitch)
+    switch.options, switch.name, switch.control = nodes.NetworkOptions(7), "s1", tmp_path / "s1.sock"
+    folder, varying = switch.options.folder, read_series("rate_bps", {"steps": [[0, 1e6], [1, 3e6]]})
+    running = link_control.RunningPorts(read_run_state(folder))
+    for port in (1, 2):
+        running.set_rate(LinkEnd("s1", port), cast(int, varying))
+    assert read_run_state(folder).switch("s1").ports[0].rate_bps == varying
+    remember_port(folder, "s1", 2, {"rate_bps": 0, "queue_cells": 0, "scheduler": "drr"})
+    given.clear()
+    switch.restore_ports()
+    settings = {"rate_bps": 0, "queue_cells": nodes.NO_LIMIT, "scheduler": "drr"}
+    assert given == {1: {"rate_bps": varying.form}, 2: settings}

@@ -165,7 +165,16 @@ def test_gfr_topologies_are_the_papers() -> None:
 @pytest.mark.parametrize(
     ("pointer", "value", "message"),
     [
-        ("/hosts/h1/ip", "10.0.1/24", "/hosts/h1/ip: '10.0.1/24' is not an address with a prefix length"),
+        ("/hosts/h1/ip", "10.0.1/24", "/hosts/h1/ip: '10.0.1/24' is not a host's address with a prefix length"),
+        ("/hosts/h1/ip", "10.0.1.1", "/hosts/h1/ip: '10.0.1.1' is not .*, such as 10.0.1.1/24"),
+        ("/hosts/h1/ip", "fd00::1/64", "/hosts/h1/ip: 'fd00::1/64' is not .*, such as 10.0.1.1/24"),
+        ("/hosts/h1/ip", "224.0.0.1/24", "/hosts/h1/ip: '224.0.0.1/24' is not a host's address"),
+        ("/hosts/h1/ipv6", "10.0.9.1/24", "/hosts/h1/ipv6: '10.0.9.1/24' is not .*, such as fd00::1/64"),
+        ("/hosts/h1/ip", "10.0.2.2/16", "/hosts/h2/ip: 10.0.2.2 is that of /hosts/h1/ip already"),
+        ("/hosts/h1/mac", "zz", "/hosts/h1/mac: must be a unicast MAC address such as"),
+        ("/hosts/h1/mac", "01:00:00:00:00:01", "/hosts/h1/mac: must be a unicast MAC address such as"),
+        ("/hosts/h1/mac", "08:00:00:00:02:22", "/hosts/h2/mac: 08:00:00:00:02:22 is that of /hosts/h1/mac already"),
+        ("/switches/s01", {}, "/switches/s01: number 1 is that of /switches/s1 already"),
         ("/hosts/h1/speed", 3, "/hosts/h1/speed: unknown key; allowed keys: commands, ip, ipv6, mac, mtu, variant"),
         ("/hosts/h1/mtu", 575, "/hosts/h1/mtu: .*greater than or equal to 576"),
         ("/links/0", {"a": "h1", "b": "s1-p1", "mtu": 9001}, "/links/0/mtu: .*less than or equal to 9000"),
@@ -195,6 +204,7 @@ def test_gfr_topologies_are_the_papers() -> None:
         ("/links/0", ["h1", "s1-p510"], "/links/0/b: port 510 is out of range; allowed: 1 to 509"),
         ("/links/0", ["h1", "s1-p2"], "/links/1: port 2 of s1 is used by another link already"),
         ("/links/0", ["h1"], r"/links/0: a link is \[node, node\]"),
+        ("/links/0", ["h1", "s1-p1", "9" * 400], "/links/0/delay: .*less than or equal to 60000000"),
         ("/links/0", {"a": "h1", "b": "s1-p1", "delay": "fast"}, "/links/0/delay: .*examples: 200us, 5ms"),
         ("/links/0", {"a": "h1", "b": "s1-p1", "loss": 1.5}, "/links/0/loss: .*less than or equal to 1"),
         (
@@ -204,6 +214,15 @@ def test_gfr_topologies_are_the_papers() -> None:
         ),
         ("/links/2", ["s2-p3", "s1-p3"], "/hosts/h2: a host has exactly one link, this one has 0"),
         ("/switches/s1/ports", {"7": {}}, "/switches/s1/ports/7: no link uses that port; ports in use: 1, 2"),
+        ("/switches/s1/ports", {"²": {}}, "/switches/s1/ports/²: no link uses that port; ports in use: 1, 2"),
+        ("/switches/s1/ports", {"1": {}, "01": {}}, "/switches/s1/ports/01: no link uses that port"),
+        ("/links/0", {"a": "h1", "b": "s1-p1", "ge_good": "5ms"}, "/links/0/ge_good: .*both at least 1000 µs"),
+        (
+            "/links/0",
+            {"a": "h1", "b": "s1-p1", "a_to_b": {"dama_frame": "26.5ms"}},
+            "/links/0/a_to_b/dama_frame: .*beside a rate",
+        ),
+        ("/links/0", {"a": "h1", "b": "s1-p1", "bandwidth": 1}, "/links/0/bandwidth: 1 is .*allowed: 1000 to"),
         ("/links", "none", "/links: Input should be a valid list"),
     ],
 )

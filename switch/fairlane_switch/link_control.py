@@ -198,7 +198,8 @@ class RunningPorts:
             run_cli(switch.thrift, queue_rate(end.port, rate_bps, switch.frame_bytes))
         else:
             set_port(switch.control, end.port, rate_bps=rate_bps)
-        remember_port(self._run.folder, end.node, end.port, {"rate_bps": rate_bps})
+        form = rate_bps.form if isinstance(rate_bps, Series) else None
+        remember_port(self._run.folder, end.node, end.port, {"rate_bps": rate_bps, "rate_follows": form})
 
     def spike(self, end: LinkEnd, duration_us: float) -> None:
         """Let nothing start on the port's line for so long."""

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairlane_controller.documents import is_table
+from fairlane_controller.documents import is_file, is_table
+from fairlane_controller.errors import FairlaneError, bad_file, short
+from fairlane_controller.state.files import read_text
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
@@ -66,24 +68,30 @@ def times_in(unit: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def native() -> Any:
+    """The module `fairlane_switch.native`, which knows what a link can be. Raises FairlaneError BAD_FILE where it is not built."""
+    try:
+        from fairlane_switch import native
+    except ImportError:
+        raise bad_file("the simulator's module, which checks the settings of links, is not built: make setup") from None
+    return native
+
+
 def read_series(setting: str, form: Mapping[str, Any], *folders: Path) -> Series:
     """The series of a setting such as `delay_us`; files with relative names are in the first of `folders` that has them.
 
     Raises:
         ValueError: with what is wrong and what is allowed.
+        FairlaneError: as `native`.
     """
-    try:
-        from fairlane_switch.native import number_of
-    except ImportError:
-        raise ValueError("the simulator's module, which reads functions of time, is not built: make setup") from None
     for key in FILE_KEYS:
         if isinstance(name := form.get(key), str) and name:
-            found = next((path for folder in folders if (path := folder / name).is_file()), Path(name))
+            found = next((path for folder in folders if is_file(path := folder / name)), Path(name))
             form = {**form, key: str(found)}
     if "attenuation" in form:
         form = _coded(form, is_loss=setting == "loss")
     scale = 1000 if setting.endswith("_ms") else 1
-    return Series(number_of(setting.replace("_ms", "_us"), json.dumps(form)) / scale, form)
+    return Series(native().number_of(setting.replace("_ms", "_us"), json.dumps(form)) / scale, form)
 
 
 _RAIN = {"attenuation", "modcod", "clear_sky_db", "symbol_rate", "loop_s"}
@@ -95,6 +103,11 @@ def _coded(form: Mapping[str, Any], *, is_loss: bool) -> Mapping[str, Any]:
     """
     if missing := _RAIN - {*form, "loop_s"}:
         raise ValueError(f"attenuation: {', '.join(sorted(missing))} is missing")
+    for key in sorted(form.keys() & _RAIN):
+        value, is_name = form[key], key in FILE_KEYS
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+        if not (isinstance(value, str) if is_name else is_number):
+            raise ValueError(f"{key}: {short(repr(value))} is not {'the name of a file' if is_name else 'a number'}")
     clear_db, symbols, loop_s = (float(form.get(key, 0)) for key in ("clear_sky_db", "symbol_rate", "loop_s"))
     fades, codings = _rows(form["attenuation"], 0), _rows(form["modcod"], 3)
 
@@ -113,7 +126,11 @@ def _coded(form: Mapping[str, Any], *, is_loss: bool) -> Mapping[str, Any]:
 def _rows(path: str, first: int) -> list[tuple[float, float]]:
     """Two columns of one of OpenSAND's files."""
     found: list[tuple[float, float]] = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
+    try:
+        lines = read_text(Path(path)).splitlines()
+    except FairlaneError as error:
+        raise ValueError(error.message) from None
+    for number, line in enumerate(lines, start=1):
         if line.strip() and not line.lstrip().startswith(("#", "/")) and "=" not in line:
             try:
                 one, two = line.split()[first : first + 2]

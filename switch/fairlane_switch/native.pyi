@@ -5,6 +5,10 @@ def number_of(setting: str, form: str) -> float:
     """The number that stands for a function of time, given as JSON, of a setting of a link, such as `delay_us`: its least delay, its largest
     jitter, its mean rate or loss. Raises ValueError with what is wrong and what is allowed."""
 
+def link_problem(settings: str) -> tuple[str, str] | None:
+    """A key and what is wrong with it, alone or beside the others, in the settings of a link's direction, given as JSON by the keys of
+    `LinkOptions`. None: the process that has the links takes them. Raises ValueError for what is no JSON object."""
+
 class P4RuntimeError(RuntimeError):
     """A refused call: `code` is the gRPC status code's number, `details` a serialized google.rpc.Status."""
 

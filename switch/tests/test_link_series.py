@@ -54,6 +54,21 @@ def test_what_cannot_be_is_refused_in_the_words_of_the_switch(values: dict[str, 
         LinkOptions.model_validate(values)
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"attenuation": "nofile.txt"}, "cannot read nofile.txt: No such file"),
+        ({"attenuation": 5}, "attenuation: 5 is not the name of a file"),
+        ({"clear_sky_db": [1]}, r"clear_sky_db: \[1\] is not a number"),
+        ({"symbol_rate": 10**400}, "symbol_rate: 1000.*…0+ is not a number"),
+    ],
+)
+def test_rain_of_other_types_or_without_its_files_is_refused(given: dict[str, object], said: str) -> None:
+    rain = {"attenuation": "fade.txt", "modcod": "modcod.txt", "clear_sky_db": 8, "symbol_rate": 1e6}
+    with pytest.raises(ValueError, match=said):
+        read_series("rate_bps", {**rain, **given})
+
+
 def test_rain_by_opensands_files_moves_the_coding(tmp_path: Path) -> None:
     (tmp_path / "modcod.txt").write_text(
         "/* number, modulation, rate, efficiency, Es/N0 */\nnb_fmt = 3\n1 QPSK 1/4 0.5 -2.35\n2 QPSK 1/2 1.0 1.0\n3 8PSK 3/5 1.8 5.5\n"

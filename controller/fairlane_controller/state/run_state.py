@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, AliasPath, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from fairlane_controller.documents import is_file, is_table
 from fairlane_controller.errors import ErrorCode, bad_file, find_by_name, unknown_name
@@ -26,8 +26,17 @@ TOPOLOGY = "topology"
 """The document of the state file."""
 PORTS = "port/"
 """Documents `port/SWITCH/PORT`: what was set of a port by hand since, over what the launcher wrote."""
-_MAC = re.compile(r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$")
+_MAC = re.compile(r"(?!00(:00){5})[0-9a-f][02468ace](:[0-9a-f]{2}){5}")
 
+
+def _mac(text: str) -> str:
+    if not _MAC.fullmatch(text.lower()):
+        raise ValueError("must be a unicast MAC address such as 08:00:00:00:01:11")
+    return text.lower()
+
+
+Mac = Annotated[str, AfterValidator(_mac)]
+"""A unicast MAC address, in small letters."""
 
 _Count = Annotated[int, Field(ge=0)]
 _Port = Annotated[int, Field(ge=1, le=511)]
@@ -48,6 +57,8 @@ class PortState(_Model):
     "Linux interface, for people only."
     rate_bps: float = Field(default=0, ge=0)
     "Rate of the port's shaper; 0 is unlimited."
+    rate_follows: dict[str, Any] | None = None
+    "What a rate that was set since follows, of which `rate_bps` is the mean; None: it is a number, or the topology file's."
     queue_packets: _Count = 0
     "Packets that may wait in the port's queue; 0 is unknown."
     queue_bytes: _Count = 0
@@ -55,6 +66,10 @@ class PortState(_Model):
     "Cells that may wait in one queue of the port; 0 is no limit, or unknown."
     port_cells: _Count = 0
     "Cells that may wait in all queues of the port; 0 is no limit, or unknown."
+    port_packets: _Count = 0
+    "As `port_cells`, in packets …"
+    port_bytes: _Count = 0
+    "… and in bytes."
     queues: _Count = 0
     "Queues of the port; 0 is unknown."
     scheduler: str = ""
@@ -72,20 +87,13 @@ class RouteState(_Model):
 
     prefix: str
     port: _Port
-    mac: str
+    mac: Mac
 
     @field_validator("prefix")
     @classmethod
     def _check_prefix(cls, value: str) -> str:
         ipaddress.ip_network(value, strict=False)
         return value
-
-    @field_validator("mac")
-    @classmethod
-    def _check_mac(cls, value: str) -> str:
-        if not _MAC.match(value.lower()):
-            raise ValueError("must be a MAC address such as 08:00:00:00:01:11")
-        return value.lower()
 
     @property
     def network(self) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
@@ -273,7 +281,16 @@ def port_document(store: Store, switch: str, port: int, values: Mapping[str, Any
     """New values of a port over what the launcher wrote, as far as `PortState` names them: a document by its name; empty where it names none."""
     name = f"{PORTS}{switch}/{port}"
     new = {key: value for key, value in values.items() if key in PortState.model_fields}
+    if "rate_bps" in new:
+        new = {"rate_follows": None, **new}
     return {name: {**(store.get(name) or {}), **new}} if new else {}
+
+
+def changed_ports(folder: Path, switch: str) -> dict[int, dict[str, Any]]:
+    """What was set of a switch's ports since the launcher wrote them, by port: names of `PortState`. Raises BAD_FILE."""
+    with Store(folder) as store:
+        found = store.all(f"{PORTS}{switch}/")
+    return {int(port): values for port, values in found.items()}
 
 
 def remember_port(folder: Path, switch: str, port: int, values: Mapping[str, Any]) -> None:

@@ -25,6 +25,8 @@ mod native {
     #[pymodule_export]
     use crate::p4runtime::P4Runtime;
     #[pymodule_export]
+    use crate::simulation::link_problem;
+    #[pymodule_export]
     use crate::simulation::number_of;
     #[pymodule_export]
     use crate::simulation::Simulation;

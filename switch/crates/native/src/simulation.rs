@@ -19,6 +19,14 @@ pub fn number_of(setting: &str, form: &str) -> PyResult<f64> {
     netsim::number_of(setting, &form, netsim::Unit::Us).map_err(bad_value)
 }
 
+/// A key and what is wrong with it in a link's settings, an object with times in µs.
+#[pyfunction]
+pub fn link_problem(settings: &str) -> PyResult<Option<(String, String)>> {
+    let settings = serde_json::from_str(settings).map_err(bad_value)?;
+    let problem = netsim::LinkOptions::read(&settings, netsim::Unit::Us).err();
+    Ok(problem.map(|problem| (problem.key, problem.message)))
+}
+
 /// A network in virtual time. Not for use by two threads at once.
 #[pyclass(frozen, module = "fairlane_switch.native")]
 pub struct Simulation {

@@ -49,5 +49,5 @@ pub use error::{ConfigError, RequestError};
 pub use results::{Drops, FlowReport, HostReport, LinkReport, PortReport, SwitchReport, Transfer};
 pub use simulation::Simulation;
 use traffic::calendar;
-pub use traffic::link::{number_of, SpikeBlocks, Unit};
+pub use traffic::link::{number_of, LinkOptions, SpikeBlocks, Unit};
 pub use uml::interrupt_waits;

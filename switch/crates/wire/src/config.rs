@@ -73,8 +73,7 @@ fn name<'de, D: Deserializer<'de>>(value: D) -> Result<String, D::Error> {
 
 /// An error goes on with the key behind the path of the object.
 fn options<'de, D: Deserializer<'de>>(value: D) -> Result<LinkOptions, D::Error> {
-    read_settings(&Map::deserialize(value)?)
-        .and_then(|settings| settings.applied_to(&LinkOptions::default(), Unit::Us))
+    LinkOptions::read(&Map::deserialize(value)?, Unit::Us)
         .map_err(|e| D::Error::custom(format!("/{}: {}", e.key, e.message)))
 }
 

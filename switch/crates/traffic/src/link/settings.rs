@@ -419,6 +419,14 @@ impl LinkSettings {
 }
 
 impl LinkOptions {
+    /// The options of a JSON object, as [`LinkSettings::read`] reads it; what it leaves out is at its default.
+    ///
+    /// # Errors
+    /// Of [`LinkSettings::read`], and settings that do not fit each other.
+    pub fn read(object: &Map<String, Value>, unit: Unit) -> Result<LinkOptions, LinkOptionError> {
+        LinkSettings::read(object, unit)?.applied_to(&LinkOptions::default(), unit)
+    }
+
     /// As JSON, in the form that [`LinkSettings::read`] reads.
     pub fn show(&self, unit: Unit) -> Map<String, Value> {
         let values = json!(self);
@@ -455,17 +463,16 @@ impl LinkOptions {
                 checked.map_err(|message| LinkOptionError::new(key(row, unit), message))?;
             }
         }
+        let (_, suffix, unit_name) = unit.parts();
+        let least = format!("{}{unit_name}", unit.show(PERIOD_NS_MIN));
         if self.jitter_ns > self.delay_ns {
             let (jitter, max) = (unit.show(self.jitter_ns), unit.show(self.delay_ns));
-            let (_, suffix, unit) = unit.parts();
             let message =
-                format!("{jitter} exceeds delay{suffix} ({max}); allowed: 0 to {max}{unit}");
+                format!("{jitter} exceeds delay{suffix} ({max}); allowed: 0 to {max}{unit_name}");
             return Err(LinkOptionError::new(format!("jitter{suffix}"), message));
         }
         let (good, bad) = (self.ge_good_ns, self.ge_bad_ns);
-        let suffix = unit.parts().1;
         if good.max(bad) > 0 {
-            let least = unit.show(PERIOD_NS_MIN);
             let message = match (self.ge_enter > 0.0, good.min(bad) < PERIOD_NS_MIN) {
                 (true, _) => format!(
                     "{} stands beside ge_enter ({}); allowed: one of them, the other 0",
@@ -486,10 +493,7 @@ impl LinkOptions {
         let frame = self.dama_frame_ns;
         let problem = match self.rate_bps {
             _ if frame == 0 => None,
-            _ if frame < PERIOD_NS_MIN => {
-                let least = unit.show(PERIOD_NS_MIN);
-                Some(format!("at least {least}, or 0"))
-            }
+            _ if frame < PERIOD_NS_MIN => Some(format!("at least {least}, or 0")),
             rate if rate == 0 || self.series[RATE_BPS].is_some() => {
                 Some("beside a rate_bps that is a number".to_owned())
             }

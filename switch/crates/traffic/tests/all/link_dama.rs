@@ -119,7 +119,7 @@ fn what_makes_no_sense_is_told() {
     );
     assert_eq!(
         error(|o| o.dama_frame_ns = 5),
-        "dama_frame_ns: 5 cannot be; allowed: at least 1000000, or 0"
+        "dama_frame_ns: 5 cannot be; allowed: at least 1000000 ns, or 0"
     );
     assert_eq!(
         error(|o| o.dama_cra_bps = 3_000_000),

@@ -5,8 +5,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use std::sync::Arc;
 use traffic::link::{
-    ErrorsIn, JitterDistribution, Link, LinkOptions, LinkSettings, LinkStreams, Series,
-    SpikeBlocks, Unit,
+    ErrorsIn, JitterDistribution, Link, LinkOptions, LinkStreams, Series, SpikeBlocks, Unit,
 };
 
 #[derive(Debug, Clone)]
@@ -38,9 +37,7 @@ fn trace() -> impl Strategy<Value = Option<Arc<Series>>> {
             .collect();
         *at_ms.last_mut().unwrap() += 1;
         let settings = json!({"rate_bps": {"trace": at_ms}});
-        let settings = LinkSettings::read(settings.as_object().unwrap(), Unit::Ns).unwrap();
-        settings
-            .applied_to(&LinkOptions::default(), Unit::Ns)
+        LinkOptions::read(settings.as_object().unwrap(), Unit::Ns)
             .unwrap()
             .series[2]
             .clone()
