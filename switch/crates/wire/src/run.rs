@@ -201,10 +201,11 @@ impl Loop {
         interfaces: Vec<Attached>,
         ends: Vec<usize>,
         mut tx: TxBatch,
+        links: LinkWatch,
         options: &LoopOptions,
         switches: usize,
     ) -> io::Result<(Loop, NetworkHandle)> {
-        let (poller, links) = (Poller::new()?, LinkWatch::open()?);
+        let poller = Poller::new()?;
         let wake = Arc::new(WakeFd::new()?);
         poller.add(wake.as_fd(), WAKE_TOKEN)?;
         poller.add(links.as_fd(), LINK_TOKEN)?;
