@@ -368,7 +368,7 @@ def test_what_could_not_be_sent_is_in_the_next_answer(net: WireNet, tmp_path: Pa
 
 
 def test_frames_of_a_ring_that_is_made_larger_are_counted(net: WireNet, tmp_path: Path) -> None:
-    with wire_between(net, tmp_path) as wire, net.udp("a") as a:
+    with wire_between(net, tmp_path) as wire, net.udp("a") as a, net.udp("b"):
         assert wire.process.owned
         os.kill(wire.process.owned.pid, signal.SIGSTOP)
         for _ in range(1000):  # more than one turn takes
