@@ -17,7 +17,8 @@ const NUMBERS_MAX: usize = 64 << 20;
 
 /// What was read by path and columns; what was used last is behind. Only the configuration and the control socket come here,
 /// never a frame.
-struct Known(Vec<((String, usize), Version, Arc<[f64]>)>);
+struct Known(Vec<Table>);
+type Table = ((String, usize), Version, Arc<[f64]>);
 static READ: Mutex<Known> = Mutex::new(Known(Vec::new()));
 
 impl Known {
