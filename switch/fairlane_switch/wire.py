@@ -72,7 +72,7 @@ class WireLink:
 
 @dataclass(frozen=True)
 class DirectionStats:
-    """Counts of one direction since the start. `offered = delivered + dropped_* + queued + in_flight`, less what `dropped_unsent` counts."""
+    """Counts of one direction since the start. `offered = delivered + dropped_queue_full + dropped_loss + dropped_outage + queued + in_flight`."""
 
     offered_packets: int
     offered_bytes: int
@@ -110,7 +110,7 @@ class EndStats:
     down_events: int
     """How often it went down or away."""
     dropped_ring_full: int
-    """Frames lost before the link because the wire was not scheduled in time."""
+    """Frames lost before the link because the wire was not scheduled in time, or because the interface went or its MTU grew."""
     dropped_truncated: int
     """Frames longer than the MTU."""
     dropped_unsegmented: int

@@ -9,16 +9,20 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import signal
 import socket
 import statistics
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fairlane_switch.control import ControlError
-from fairlane_switch.process import ProcessFailedError, find_binary
+from fairlane_switch.process import ProcessFailedError, Service, find_binary
+from fairlane_switch.switch import start_in_namespace
 from fairlane_switch.wire import LinkOptions, Wire, WireClient, WireLink, start_wire
 from steady import void_when_stalled
 from wire_lab import MACS, WireNet, drain, run, socket_in, socket_mode, stamped, wait_until
@@ -273,6 +277,112 @@ def test_an_interface_may_go_and_come_back(net: WireNet, tmp_path: Path) -> None
             assert a.recv(100) == b"hello yourself"
 
 
+def start_network(net: WireNet, folder: Path, arguments: dict[str, list[str]], ends: list[dict[str, Any]]) -> Service:
+    """The switches by name, with their arguments, and a link between two ends, "l"."""
+    config = folder / "network.json"
+    switches = [
+        {"name": name, "arguments": ["--grpc", "127.0.0.1:0", "--device-id", str(number), *words]}
+        for number, (name, words) in enumerate(arguments.items(), 1)
+    ]
+    config.write_text(
+        json.dumps({"switches": switches, "links": [dict(zip(("name", "a", "b"), ("l", *ends), strict=True))]})
+    )
+    words = ["network", "--config", str(config), "--control", str(folder / "n.sock")]
+    return start_in_namespace(words, net.netns, 30)
+
+
+def test_an_interface_that_comes_up_while_the_process_starts_is_up(net: WireNet, tmp_path: Path) -> None:
+    names = [f"p{number}" for number in range(1, 31)]
+    batch = tmp_path / "batch"
+    lines = [f"link add {name} type veth peer name {name}x\nlink set {name}x up\n" for name in names]
+    batch.write_text("".join(lines) + "".join(f"link set {name} up\n" for name in names[1:]))
+    run("ip", "-n", net.netns, "-batch", str(batch))
+
+    def packet_sockets() -> int:
+        return run("ip", "netns", "exec", net.netns, "cat", "/proc/net/packet").count("\n") - 1
+
+    def take_up() -> None:
+        wait_until(lambda: packet_sockets() > 0, "the interfaces are looked at", 30)
+        run("ip", "-n", net.netns, "link", "set", names[0], "up")
+
+    taking_up = threading.Thread(target=take_up)
+    taking_up.start()
+    ports = [word for number, name in enumerate(names, 1) for word in ("-i", f"{number}@{name}")]
+    try:
+        with (
+            start_network(net, tmp_path, {"s1": ports}, [{"interface": "wa"}, {"switch": "s1", "port": 1}]),
+            WireClient(tmp_path / "n.sock") as client,
+            net.udp("a") as a,
+        ):
+            taking_up.join()
+
+            def takes_frames() -> bool:
+                a.send(b"x")
+                way = client.stats()["l"].a_to_b
+                return way.delivered_packets > way.dropped_unsent
+
+            wait_until(takes_frames, "the switch's port takes frames")
+    finally:
+        batch.write_text("".join(f"link del {name}\n" for name in names))
+        run("ip", "-n", net.netns, "-batch", str(batch))
+
+
+def test_an_interface_belongs_to_one_link_or_one_port(net: WireNet, tmp_path: Path) -> None:
+    port, outside = ["-i", "1@wa"], {"interface": "wb"}
+    for switches, end, by in (
+        (["s1"], {"interface": "wa"}, 'link "l" and by port 1 of switch "s1"'),
+        (["s1", "s2"], {"switch": "s1", "port": 1}, 'link "l" and by port 1 of switch "s2"'),
+        (["s1", "s2", "s3"], {"switch": "s3", "port": 2}, 'port 1 of switch "s1" and by port 1 of switch "s2"'),
+    ):
+        arguments = dict.fromkeys(switches, port) | {"s3": ["-i", "2@wb"]}
+        with pytest.raises(ProcessFailedError) as caught:
+            start_network(net, tmp_path, arguments, [end, outside])
+        assert (caught.value.exit_code, caught.value.words) == (
+            2,
+            f'fairlane-switch: interface "wa" is used twice, by {by}',
+        )
+
+
+def test_what_could_not_be_sent_is_in_the_next_answer(net: WireNet, tmp_path: Path) -> None:
+    links = [WireLink("a-b", "wa", "wb")]
+    with (
+        start_wire(links, folder=tmp_path, netns=net.netns, arguments=["--send-threads", "2"]) as wire,
+        net.udp("a") as a,
+    ):
+        run("ip", "-n", net.netns, "link", "set", "wb", "down")
+        try:
+            unsent = 0
+            for _ in range(10):
+                a.send(b"into nothing")
+
+            def all_counted() -> bool:
+                nonlocal unsent
+                way = wire.client.stats()["a-b"].a_to_b
+                unsent = way.dropped_unsent
+                assert unsent == way.delivered_packets
+                return unsent == 10
+
+            wait_until(all_counted, "ten frames that could not be sent")
+        finally:
+            run("ip", "-n", net.netns, "link", "set", "wb", "up")
+
+
+def test_frames_of_a_ring_that_is_made_larger_are_counted(net: WireNet, tmp_path: Path) -> None:
+    with wire_between(net, tmp_path) as wire, net.udp("a") as a, net.udp("b"):
+        assert wire.process.owned
+        os.kill(wire.process.owned.pid, signal.SIGSTOP)
+        for _ in range(1000):  # more than one turn takes
+            a.send(b"x")
+        run("ip", "-n", net.netns, "link", "set", "wa", "mtu", "2000")
+        os.kill(wire.process.owned.pid, signal.SIGCONT)
+
+        def counted() -> int:
+            stats = wire.client.stats()["a-b"]
+            return stats.a_to_b.offered_packets + stats.a.dropped_ring_full
+
+        wait_until(lambda: counted() == 1000, "all are counted")
+
+
 def test_fifty_links_in_one_process(net: WireNet, tmp_path: Path) -> None:
     count = 50
     hosts, wires = net.host["a"], net.netns
@@ -321,6 +431,12 @@ def test_a_bad_set_is_refused_and_changes_nothing(net: WireNet, tmp_path: Path) 
         with pytest.raises(ControlError, match=r"jitter_us: 20 exceeds delay_us \(10\); allowed: 0 to 10 µs$"):
             wire.client.set("a-b", direction="a_to_b", jitter_us=20)
         assert wire.client.links() == before
+        for request, words in (
+            ({"op": "switches", "port": 1}, "port: unknown key; allowed: op$"),
+            ({"op": "stop_switch"}, 'the key "switch" is missing$'),
+        ):
+            with pytest.raises(ControlError, match=words):
+                wire.client.request(request)
 
 
 def test_the_socket_is_its_owners_and_goes_with_the_wire(net: WireNet, tmp_path: Path) -> None:
@@ -354,16 +470,26 @@ def test_a_missing_interface_is_one_sentence_and_exit_code_2(net: WireNet, tmp_p
     )
 
 
-def test_a_bad_file_is_one_sentence_and_exit_code_2(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("links", "arguments", "words"),
+    [
+        ([{"a_to_b": {"loss": 2}}], [], "/links/0/a_to_b/loss: 2 is out of range; allowed: 0 to 1"),
+        ([], ["--ready-fd", "5"], "/switches/0/arguments: --ready-fd and --engine are for a switch alone; a network has"),
+        ([], ["--engine", "interpreter"], "/switches/0/arguments: --ready-fd and --engine are for a switch alone; a network has"),
+    ],
+)  # fmt: skip
+def test_a_bad_file_is_one_sentence_and_exit_code_2(
+    tmp_path: Path, links: list[dict[str, Any]], arguments: list[str], words: str
+) -> None:
     config = tmp_path / "links.json"
-    config.write_text(
-        json.dumps({"links": [{"name": "x", "a": {"interface": "p"}, "b": {"interface": "q"}, "a_to_b": {"loss": 2}}]})
-    )
+    links = [{"name": "x", "a": {"interface": "p"}, "b": {"interface": "q"}, **link} for link in links]
+    config.write_text(json.dumps({"switches": [{"name": "s1", "arguments": arguments}], "links": links}))
     binary = str(find_binary("fairlane-switch"))
     command = [binary, "network", "--config", str(config), "--control", str(tmp_path / "s")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=10)
     assert done.returncode == 2
-    assert done.stderr == f"fairlane-switch: {config}: /links/0/a_to_b/loss: 2 is out of range; allowed: 0 to 1\n"
+    assert done.stderr.startswith(f"fairlane-switch: {config}: {words}")
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_capture_has_what_passes_its_end(net: WireNet, tmp_path: Path) -> None:

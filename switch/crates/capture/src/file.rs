@@ -8,9 +8,11 @@ use pcap_file::pcapng::blocks::interface_description::{
 };
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pcap_file::{DataLink, PcapError};
+use rustix::fs::{fcntl_setfl, OFlags};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -53,17 +55,23 @@ pub struct CaptureFile {
 }
 
 impl CaptureFile {
-    /// Creates the file; one that is there is replaced.
+    /// Creates the file; one that is there is replaced. It may be a pipe that somebody reads.
     ///
     /// # Errors
-    /// The system's error.
+    /// The system's error, which for a pipe that nobody reads is ENXIO.
     pub fn create(
         path: &Path,
         interfaces: &[Interface],
         snap_bytes: u32,
     ) -> io::Result<CaptureFile> {
-        let file = BufWriter::new(File::create(path)?);
-        let mut writer = PcapNgWriter::new(file).map_err(io_error)?;
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true);
+        // To open waits for nobody; to write does.
+        let file = options
+            .custom_flags(OFlags::NONBLOCK.bits() as i32)
+            .open(path)?;
+        fcntl_setfl(&file, OFlags::empty())?;
+        let mut writer = PcapNgWriter::new(BufWriter::new(file)).map_err(io_error)?;
         for Interface { name, description } in interfaces {
             let interface = InterfaceDescriptionBlock {
                 linktype: DataLink::ETHERNET,

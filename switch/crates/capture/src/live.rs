@@ -18,6 +18,8 @@ const RING_BYTES: usize = 4 << 20;
 const HEADER_BYTES: usize = 20;
 /// Between two looks at the ring.
 const LOOK: Duration = Duration::from_millis(10);
+/// How long the end waits for what is still written: a pipe may be read by nobody any more.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// A capture of which nobody wants to know any more ends.
 const LEASE: Duration = Duration::from_secs(10);
 
@@ -58,10 +60,10 @@ impl Shared {
     }
 }
 
-/// A running capture; the file is complete when it is dropped.
+/// A running capture; the file is complete when it is dropped, unless nothing could be written for a second.
 pub struct Live {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    thread: JoinHandle<()>,
 }
 
 /// Takes the frames in.
@@ -112,7 +114,7 @@ impl Live {
         })?;
         let live = Live {
             shared: shared.clone(),
-            thread: Some(thread),
+            thread,
         };
         let recorder = Recorder {
             shared,
@@ -156,8 +158,9 @@ impl Live {
 impl Drop for Live {
     fn drop(&mut self) {
         self.stop();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        let deadline = Instant::now() + PATIENCE;
+        while !self.thread.is_finished() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
         }
     }
 }

@@ -5,7 +5,10 @@ mod reading;
 
 use capture::{Interface, Limits, Live, Progress, Recorder};
 use reading::{read, temporary};
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 fn start(path: &Path, limits: Limits) -> (Live, Recorder) {
@@ -111,4 +114,38 @@ fn what_finds_the_ring_full_is_counted() {
     assert_eq!(seen.len() as u64, progress.packets);
     assert!(seen.is_sorted_by_key(|one| one.at_ns));
     assert!(progress.lost > 0);
+}
+
+fn pipe(name: &str) -> PathBuf {
+    let path = temporary(name);
+    let made = Command::new("mkfifo").arg(&path).status().unwrap();
+    assert!(made.success());
+    path
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_is_an_error() {
+    let path = pipe("nobody");
+    let (live, _recorder) = start(&path, Limits::default());
+    let error = done(&live).error.unwrap();
+    assert!(error.contains("No such device or address"), "{error}");
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn a_pipe_that_is_read_no_more_keeps_nobody_waiting() {
+    let path = pipe("stuck");
+    let _reader = File::options().read(true).write(true).open(&path).unwrap();
+    let (live, mut recorder) = start(&path, Limits::default());
+    // More than a pipe takes.
+    for at in 0..10_000 {
+        recorder.record(0, at, &[0; 20]);
+    }
+    let (ended, end) = channel();
+    std::thread::spawn(move || {
+        drop(live);
+        ended.send(())
+    });
+    end.recv_timeout(Duration::from_secs(60)).unwrap();
+    std::fs::remove_file(&path).unwrap();
 }

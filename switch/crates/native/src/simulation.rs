@@ -73,19 +73,22 @@ impl Simulation {
     }
 
     /// Lets virtual time pass until `t_ns`; with `stop_on_messages` only until a P4Runtime has messages.
-    /// ValueError when a change of the configuration could not be made meanwhile; time has passed all the same.
+    /// ValueError when a change of the configuration could not be made meanwhile; time has passed all the same. ValueError too
+    /// when time stands still, as frames go round where nothing takes time.
     #[pyo3(signature = (t_ns, stop_on_messages = false))]
     fn run_until(&self, py: Python<'_>, t_ns: u64, stop_on_messages: bool) -> PyResult<u64> {
-        let (now, change) = detached(py, || {
+        let (now, wrong) = detached(py, || {
             self.with(|world| {
                 let now = match stop_on_messages {
                     true => world.run_until_message(t_ns),
                     false => Ok(world.run_until(t_ns)),
                 };
-                (now, world.network.take_refused_change())
+                let refused = world.network.take_refused_change();
+                let refused = refused.map(|error| error.to_string());
+                (now, refused.or_else(|| world.network.endless()))
             })
         })??;
-        if let Some(error) = change {
+        if let Some(error) = wrong {
             return Err(bad_value(error));
         }
         now.map_err(|status| refused(py, &status))

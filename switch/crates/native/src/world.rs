@@ -144,6 +144,9 @@ impl World {
             }
             self.network
                 .run_until_message(due.map_or(t, |due| due.min(t)));
+            if self.network.endless().is_some() {
+                return Ok(self.network.now());
+            }
         }
     }
 

@@ -2,11 +2,13 @@
 //! A unix-domain socket that only its owner may connect to, with one JSON object a line each way; removed at the end.
 
 use rustix::fs::Mode;
+use rustix::net::shutdown;
 use rustix::process::umask;
 use serde::Serialize;
 use serde_json::{json, Value};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::Shutdown;
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +17,10 @@ use std::time::{Duration, Instant};
 
 /// Clients that are served at a time; then the one that is idle for longest makes room.
 const CLIENTS_MAX: usize = 64;
+/// Longest request, bytes: a series of a million numbers fits.
+const LINE_MAX: u64 = 4 << 20;
+/// What is read of a longer one, so that who sends it gets to read the refusal.
+const REST_MAX: u64 = 1 << 30;
 /// Without a byte for so long, in either direction, a connection ends.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 /// How long another process may still have the socket: one that was killed has it until its memory is gone.
@@ -22,13 +28,17 @@ const ENDING: Duration = Duration::from_secs(2);
 /// Between two looks at a process that is ending.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Removes the socket when it is dropped.
+/// Removes the socket when it is dropped, and ends the thread that serves it.
 #[derive(Debug)]
-pub struct Removal(PathBuf);
+pub struct Removal {
+    path: PathBuf,
+    listener: Arc<UnixListener>,
+}
 
 impl Drop for Removal {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        let _ = std::fs::remove_file(&self.path);
+        let _ = shutdown(&*self.listener, rustix::net::Shutdown::Read);
     }
 }
 
@@ -48,23 +58,24 @@ fn wait_for_end(mut other: &UnixStream, deadline: Instant) -> io::Result<()> {
 }
 
 /// The bound socket, before it is served.
-pub struct OwnSocket {
-    listener: UnixListener,
-    removal: Removal,
-}
+pub struct OwnSocket(Removal);
 
 /// Binds the socket with mode 0600; call it before other threads run, as the process's file mode mask is changed for a
 /// moment. A socket that a dead process left is replaced; for one that is ending it waits.
 ///
 /// # Errors
-/// The system's error; AddrInUse when another process listens there.
+/// The system's error; AddrInUse when another process listens there, AlreadyExists when something else is there.
 pub fn bind(path: &Path) -> io::Result<OwnSocket> {
     let deadline = Instant::now() + ENDING;
     loop {
         match UnixStream::connect(path) {
             Ok(other) => wait_for_end(&other, deadline)?,
             Err(e) if e.kind() == ErrorKind::ConnectionRefused => {
-                break std::fs::remove_file(path)?
+                if !std::fs::symlink_metadata(path)?.file_type().is_socket() {
+                    let words = "it is there already and is no socket";
+                    return Err(io::Error::new(ErrorKind::AlreadyExists, words));
+                }
+                break std::fs::remove_file(path)?;
             }
             Err(_) => break,
         }
@@ -72,10 +83,10 @@ pub fn bind(path: &Path) -> io::Result<OwnSocket> {
     let mask = umask(Mode::from_raw_mode(0o177));
     let listener = UnixListener::bind(path);
     umask(mask);
-    Ok(OwnSocket {
-        listener: listener?,
-        removal: Removal(path.to_owned()),
-    })
+    Ok(OwnSocket(Removal {
+        path: path.to_owned(),
+        listener: Arc::new(listener?),
+    }))
 }
 
 /// The answer to a request: what it asked for, an object, or why it is refused.
@@ -97,17 +108,16 @@ fn refusal(error: &str) -> Value {
 }
 
 impl OwnSocket {
-    /// Serves until the process ends, on threads of its own: what `answer` makes of a line, which has at most `line_max`
-    /// bytes, is sent back. A connection that is idle ends. The socket is removed with the value returned.
+    /// Serves on threads of its own until the value returned is dropped, with which the socket is removed: what `answer`
+    /// makes of a line is sent back. A connection that is idle ends.
     ///
     /// # Errors
     /// The system's error when a thread cannot be started.
     pub fn serve(
         self,
-        line_max: u64,
         answer: impl Fn(&str) -> Value + Send + Sync + 'static,
     ) -> io::Result<Removal> {
-        self.serve_within(IDLE_MAX, line_max, answer)
+        self.serve_within(IDLE_MAX, LINE_MAX, answer)
     }
 
     fn serve_within(
@@ -116,10 +126,19 @@ impl OwnSocket {
         line_max: u64,
         answer: impl Fn(&str) -> Value + Send + Sync + 'static,
     ) -> io::Result<Removal> {
-        let (listener, answer) = (self.listener, Arc::new(answer));
+        let (listener, answer) = (self.0.listener.clone(), Arc::new(answer));
         let serve = move || {
             let clients = Clients::default();
-            for stream in listener.incoming().flatten() {
+            loop {
+                let stream = match listener.accept() {
+                    Ok((stream, _)) => stream,
+                    Err(e) if e.kind() == ErrorKind::InvalidInput => return, // its end
+                    // Too many files are open: those who come wait.
+                    Err(_) => {
+                        thread::sleep(LOOK);
+                        continue;
+                    }
+                };
                 let limits = stream
                     .set_read_timeout(Some(idle_max))
                     .and_then(|()| stream.set_write_timeout(Some(idle_max)));
@@ -140,7 +159,7 @@ impl OwnSocket {
         };
         let thread = std::thread::Builder::new().name("control".to_owned());
         thread.spawn(serve)?;
-        Ok(self.removal)
+        Ok(self.0)
     }
 }
 
@@ -204,6 +223,7 @@ impl Client {
                 return match line.is_empty() {
                     true => Ok(()),
                     false => {
+                        (&mut input).take(REST_MAX).skip_until(b'\n')?;
                         let text = format!("a request is one line of at most {line_max} bytes");
                         send(&self.stream, &refusal(&text))
                     }
@@ -263,20 +283,41 @@ mod tests {
         );
         drop(socket);
         assert!(!path.exists());
-        // What a dead process left.
+        // What a dead process left; but not what was never a socket.
         drop(UnixListener::bind(&path).unwrap());
         drop(bind(&path).unwrap());
         assert!(!path.exists());
+        std::fs::write(&path, "mine").unwrap();
+        let error = bind(&path).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn its_thread_ends_with_it() {
+        let path = std::env::temp_dir().join(format!("fairlane-ends-{}", std::process::id()));
+        let used = Arc::new(Value::Null);
+        let answer = used.clone();
+        let removal = bind(&path).unwrap().serve(move |_| Value::clone(&answer));
+        drop(removal);
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while Arc::strong_count(&used) > 1 {
+            assert!(Instant::now() < deadline);
+            thread::sleep(LOOK);
+        }
     }
 
     #[test]
     fn every_line_is_answered_by_one() {
         let path = std::env::temp_dir().join(format!("fairlane-lines-{}", std::process::id()));
-        let removal = bind(&path).unwrap().serve(16, |line| json!(line.len()));
+        let removal = bind(&path)
+            .unwrap()
+            .serve_within(IDLE_MAX, 16, |line| json!(line.len()));
         let mut client = UnixStream::connect(&path).unwrap();
-        client
-            .write_all(b"abc\n\n \n\xff\n01234567890123456789\n")
-            .unwrap();
+        client.write_all(b"abc\n\n \n\xff\n").unwrap();
+        client.write_all(&[b'0'; 1 << 20]).unwrap();
+        client.write_all(b"\n").unwrap();
         let mut text = String::new();
         client.read_to_string(&mut text).unwrap();
         let lines: Vec<&str> = text.lines().collect();
@@ -292,7 +333,7 @@ mod tests {
     #[test]
     fn clients_that_are_idle_lock_nobody_out() {
         let path = std::env::temp_dir().join(format!("fairlane-full-{}", std::process::id()));
-        let removal = bind(&path).unwrap().serve(16, |line| json!(line.trim()));
+        let removal = bind(&path).unwrap().serve(|line| json!(line.trim()));
         let mut idle: Vec<UnixStream> = (0..CLIENTS_MAX)
             .map(|_| UnixStream::connect(&path).unwrap())
             .collect();
@@ -324,7 +365,7 @@ mod tests {
             let _ = wait.lock().unwrap().recv();
             json!(line.trim())
         };
-        let removal = bind(&path).unwrap().serve(16, answer);
+        let removal = bind(&path).unwrap().serve(answer);
         let busy: Vec<UnixStream> = (0..CLIENTS_MAX)
             .map(|_| {
                 let mut client = UnixStream::connect(&path).unwrap();

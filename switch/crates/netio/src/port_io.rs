@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An interface of a switch's port or of a link's end: its receiving ring, and whether it is there and up.
 
+use crate::clock::ClockPair;
 use crate::interface::{Interface, InterfaceError};
 use crate::socket::{RingOptions, RxCounters, RxRing};
 
@@ -12,6 +13,9 @@ pub struct PortBinding {
     /// Name of the interface.
     pub interface: String,
 }
+
+/// Most frames of a ring.
+const RING_FRAMES_MAX: usize = 1 << 16;
 
 /// What changed when an interface was looked up again.
 pub enum Change {
@@ -139,9 +143,15 @@ impl PortIo {
 
     fn close(&mut self) {
         if let Some(mut ring) = self.ring.take() {
-            count(&mut ring, [&mut self.lost, &mut self.untold]);
+            // What nobody reads any more is lost, as what finds no room.
+            let mut unread = 0;
+            ring.receive(&ClockPair::read(), RING_FRAMES_MAX, |_| unread += 1);
+            let mut sums = [&mut self.lost, &mut self.untold];
+            sums.iter_mut().for_each(|sum| sum.ring_full += unread);
+            count(&mut ring, sums);
             ring.clear_error(); // a poller would tell of it until the socket is closed
-                                // To close a packet socket takes the kernel tens of milliseconds. Without a thread it is closed here.
+
+            // To close a packet socket takes the kernel tens of milliseconds. Without a thread it is closed here.
             let _ = std::thread::Builder::new().spawn(move || drop(ring));
         }
     }

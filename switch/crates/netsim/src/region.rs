@@ -12,6 +12,9 @@ use device::{FrameBuffer, Nanos};
 use fabric::{Actor, Fabric, FrameId, Sink, Switch, Wire};
 use std::mem;
 
+/// Events after which a region looks whether its time goes on: millions at one instant are those of frames that go round.
+const EVENTS_A_LOOK: u64 = 1 << 22;
+
 /// A thing of a region, by its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Member {
@@ -27,6 +30,8 @@ pub(crate) enum Stop {
     Message,
     /// It is the turn of what concerns the whole network: changes or samples.
     Global(EntityId),
+    /// Its time does not go on.
+    Endless,
 }
 
 /// What one region sends to another in a window. The frames' buffers are used again.
@@ -116,8 +121,14 @@ pub(crate) struct Region {
     pub(crate) outbox: Post,
     /// What other regions send from this instant on may not have come yet.
     since: Nanos,
+    events: u64,
     /// How many there were in the last window.
-    pub(crate) events: usize,
+    pub(crate) busy: u64,
+    /// The number of events at which it looks whether time goes on, and the present of the last look.
+    look_at: u64,
+    looked: Option<Nanos>,
+    /// Who was to act when time did not go on any more.
+    pub(crate) endless: Option<Actor>,
 }
 
 impl Region {
@@ -125,7 +136,9 @@ impl Region {
     pub(crate) fn window(&mut self, since: Nanos, last: Nanos) {
         self.take_in();
         self.since = since;
+        let before = self.events;
         self.run(last, false);
+        self.busy = self.events - before;
         while let Some((at, exit, frame)) = self.fabric.leaving.pop_front() {
             let to = self.exits[exit as usize];
             let buffer = self.fabric.frames.get_mut(frame);
@@ -154,7 +167,6 @@ impl Region {
 
     /// Lets happen what is due until `last`, that instant included.
     pub(crate) fn run(&mut self, last: Nanos, stop_on_messages: bool) -> Stop {
-        self.events = 0;
         while let Some((at, entity)) = self.fabric.calendar.peek() {
             if at > last {
                 break;
@@ -164,6 +176,10 @@ impl Region {
             let actor = self.fabric.actors[entity as usize];
             if let Actor::Changes | Actor::Sampler = actor {
                 return Stop::Global(entity);
+            }
+            if self.events >= self.look_at && !self.goes_on() {
+                self.endless = Some(actor);
+                return Stop::Endless;
             }
             // The machine asks the calendar itself.
             if !matches!(actor, Actor::Machine) {
@@ -201,6 +217,13 @@ impl Region {
             }
         }
         Stop::Time
+    }
+
+    /// The present is later than at the last look.
+    #[cold]
+    fn goes_on(&mut self) -> bool {
+        self.look_at = self.events + EVENTS_A_LOOK;
+        self.looked.replace(self.now) != Some(self.now)
     }
 
     /// Hands over what has left a wire; the switch that it touched.

@@ -10,7 +10,7 @@ use crate::region::{Member, Region, Stop};
 use crate::results::{FlowReport, HostReport, LinkReport, PortReport, SwitchReport, Transfer};
 use crate::series::Sampler;
 use device::{Device, Nanos, PortChange, Rate};
-use fabric::{FrameId, Switch};
+use fabric::{Actor, FrameId, Switch};
 use rayon::ThreadPool;
 use std::sync::Arc;
 use traffic::link::{Link, LinkOptionError, SpikeBlocks};
@@ -82,7 +82,8 @@ impl Simulation {
         next.min().map(|at| at.max(self.now))
     }
 
-    /// Lets everything happen that is due until `t`, that instant included; it is `t` then. Returns the present.
+    /// Lets everything happen that is due until `t`, that instant included; it is `t` then, unless something is `endless`.
+    /// Returns the present.
     pub fn run_until(&mut self, t: Nanos) -> Nanos {
         self.run(t, false)
     }
@@ -93,6 +94,30 @@ impl Simulation {
         self.run(t, true)
     }
 
+    /// Where frames go round without end at the present, so that no time goes by: the last run ended there.
+    pub fn endless(&self) -> Option<String> {
+        let is_endless = |region: &Region| region.endless.is_some();
+        let region = self.regions.iter().position(is_endless)?;
+        let there = match self.regions[region].endless? {
+            Actor::Wire(wire) => {
+                let index = wire as usize;
+                let wire = Member { region, index };
+                let ends = self.links.iter().find(|ends| ends.wires.contains(&wire));
+                ends.map_or_else(String::new, |ends| format!(", at link \"{}\"", ends.name))
+            }
+            Actor::Switch(index) => {
+                let name = &self.regions[region].switches[index as usize].name;
+                format!(", at switch \"{name}\"")
+            }
+            _ => String::new(),
+        };
+        Some(format!(
+            "at {} ns frames go round without end{there}: nothing on their way takes time; give a link of it a delay, or a port \
+             or link of it a rate",
+            self.now
+        ))
+    }
+
     /// True when a switch has messages (digests, packet-ins, idle time-outs) that were not taken.
     pub fn has_messages(&self) -> bool {
         self.regions.iter().any(Region::has_messages)
@@ -100,6 +125,7 @@ impl Simulation {
 
     fn run(&mut self, t: Nanos, stop_on_messages: bool) -> Nanos {
         self.refresh();
+        self.regions.iter_mut().for_each(|one| one.endless = None);
         if stop_on_messages && self.has_messages() {
             return self.now;
         }
@@ -123,7 +149,7 @@ impl Simulation {
             self.now = self.regions[0].now;
             match stop {
                 Stop::Time => return false,
-                Stop::Message => return true,
+                Stop::Message | Stop::Endless => return true,
                 Stop::Global(entity) => self.act(entity),
             }
         }

@@ -15,10 +15,10 @@ use device::Nanos;
 use rayon::prelude::*;
 
 /// With fewer events in the window before, other threads would cost more than they do.
-const EVENTS_MIN: usize = 256;
+const EVENTS_MIN: u64 = 256;
 
 impl Simulation {
-    /// Lets everything happen that is due until `t`; true: it ended before, as a switch has a message.
+    /// Lets everything happen that is due until `t`; true: it ended before, as a switch has a message or time does not go on.
     pub(crate) fn run_windows(&mut self, t: Nanos, stop_on_messages: bool) -> bool {
         match self.pool.clone() {
             Some(pool) => pool.install(|| self.windows(t, stop_on_messages)),
@@ -39,11 +39,7 @@ impl Simulation {
             // Without any delay, which only a caller can set: instant by instant, again as long as anything happens at it.
             let last = next.saturating_add(lookahead.saturating_sub(1)).min(t);
             let last = global.map_or(last, |(at, _)| last.min(at - 1));
-            let busy = self
-                .regions
-                .iter()
-                .map(|region| region.events)
-                .sum::<usize>();
+            let busy = self.regions.iter().map(|region| region.busy).sum::<u64>();
             if self.pool.is_some() && busy >= EVENTS_MIN {
                 let regions = self.regions.par_iter_mut().with_max_len(1);
                 regions.for_each(|region| region.window(next, last));
@@ -57,7 +53,7 @@ impl Simulation {
             self.captures
                 .iter()
                 .for_each(|capture| capture.settle(next));
-            if stop_on_messages && self.has_messages() {
+            if self.endless().is_some() || stop_on_messages && self.has_messages() {
                 self.settle(last);
                 return true;
             }
@@ -118,7 +114,7 @@ mod tests {
         let mut sim = Simulation::new(&config).unwrap();
         assert_eq!(sim.borders.len(), 2);
         sim.regions[1].hosts.hosts.clear();
-        sim.regions[0].events = EVENTS_MIN;
+        sim.regions[0].busy = EVENTS_MIN;
         let panic = catch_unwind(AssertUnwindSafe(|| sim.run_until(1_000_000_000)));
         let words = panic.unwrap_err().downcast::<String>().unwrap();
         assert!(words.contains("out of bounds"), "{words}");

@@ -16,8 +16,6 @@ use traffic::link::Range;
 use v1model::ControlError;
 use wire::request::{self, missing, nothing_left, take_number, DURATION_US};
 
-/// Longest request, bytes.
-const LINE_MAX: u64 = 1 << 16;
 const OPERATIONS: [&str; 3] = ["set_port", "spike", "ports"];
 const PORTS: Range = Range::new(0.0, PORT_MAX as f64, "", true);
 
@@ -32,12 +30,12 @@ enum Report {
     Switch(Box<SwitchReport>),
 }
 
-/// Serves the socket until the process ends, on threads of its own. It is removed with the value returned.
+/// Serves the socket, on threads of its own, until the value returned is dropped; it is removed then.
 ///
 /// # Errors
 /// The system's error when a thread cannot be started.
 pub fn serve(socket: OwnSocket, handle: DeviceHandle) -> io::Result<Removal> {
-    socket.serve(LINE_MAX, move |line| {
+    socket.serve(move |line| {
         reply(parse(line).and_then(|request| {
             let report = handle.call_blocking(request);
             report.unwrap_or_else(|gone| Err(gone.to_string()))

@@ -20,6 +20,7 @@ use tokio::signal::unix::{signal, SignalKind};
 use tokio::sync::{mpsc, oneshot};
 use tracing::info_span;
 use wire::config::{self, LinkConfig};
+use wire::request::{self, missing, nothing_left, take_word, Fields, OPERATIONS};
 use wire::run::NetworkHandle;
 use wire::setup::{Setup, SwitchPlan};
 
@@ -163,31 +164,31 @@ impl Switches {
 
     /// Answers a line of the network's control socket: `{"op": "stop_switch", "switch": "s1"}`, `start_switch`, `switches`; all
     /// else is about links.
-    fn answer(&self, line: &str) -> Value {
-        let request: Value = serde_json::from_str(line).unwrap_or_default();
-        let name = &request["switch"];
-        let index = || {
-            let index = self.names.iter().position(|one| name == one.as_str());
-            let allowed = || self.names.join(", ");
-            index.ok_or_else(|| format!("switch: {name} is not known; allowed: {}", allowed()))
-        };
-        let done = match request["op"].as_str() {
-            Some("switches") => {
-                let states = self.names.iter().enumerate().map(|(index, name)| {
-                    let runs = self.lock(index).as_ref().is_some_and(Running::serves);
-                    json!({"name": name, "running": runs})
-                });
-                let states: Value = states.collect();
-                Ok(json!({"switches": states, "threads": self.threads}))
-            }
-            Some("start_switch") => index().and_then(|index| self.start(index).map(|()| json!({}))),
-            Some("stop_switch") => index().and_then(|index| {
-                let stopped = self.stop(index).map(|_| json!({}));
-                stopped.ok_or_else(|| format!("switch {name} does not run"))
-            }),
-            _ => return self.network.answer(line),
-        };
-        reply(done)
+    fn answer(&self, line: &str) -> Result<Fields, String> {
+        let (op, mut request) = request::read(line, &OPERATIONS)?;
+        if op == "switches" {
+            nothing_left(&request, "op")?;
+            let states = self.names.iter().enumerate().map(|(index, name)| {
+                let runs = self.lock(index).as_ref().is_some_and(Running::serves);
+                json!({"name": name, "running": runs})
+            });
+            let threads = ("threads".to_owned(), self.threads.clone());
+            return Ok([("switches".to_owned(), states.collect()), threads]
+                .into_iter()
+                .collect());
+        }
+        if !op.ends_with("_switch") {
+            return self.network.answer(op, request);
+        }
+        let index = take_word(&mut request, "switch", &self.names)?;
+        let index = index.ok_or_else(|| missing("switch"))?;
+        nothing_left(&request, "op, switch")?;
+        if op == "start_switch" {
+            self.start(index)?;
+        } else if self.stop(index).is_none() {
+            return Err(format!("switch \"{}\" does not run", self.names[index]));
+        }
+        Ok(Fields::new())
     }
 }
 
@@ -256,7 +257,7 @@ pub fn run(network: Option<&NetworkOptions>, alone: Options) -> Result<(), Failu
         })?;
     }
     let answering = switches.clone();
-    let control = control.map(|it| it.serve(LINE_MAX, move |line| answering.answer(line)));
+    let control = control.map(|it| it.serve(move |line| reply(answering.answer(line))));
     let _control = control
         .transpose()
         .map_err(|e| start(format!("cannot start a thread: {e}")))?;
@@ -290,9 +291,6 @@ pub fn run(network: Option<&NetworkOptions>, alone: Options) -> Result<(), Failu
     }
 }
 
-/// Longest request of the network's control socket, bytes.
-const LINE_MAX: u64 = 1 << 16;
-
 /// The names and options of a network's switches, and its links.
 type Parts = (Vec<String>, Vec<Options>, Vec<LinkConfig>);
 
@@ -302,8 +300,13 @@ fn read(network: &NetworkOptions) -> Result<Parts, String> {
     for (i, switch) in config.switches.into_iter().enumerate() {
         let program = ["fairlane-switch".to_owned()].into_iter();
         let parsed = Options::try_parse_from(program.chain(switch.arguments));
-        let file = network.config.display();
-        options.push(parsed.map_err(|e| format!("{file}: /switches/{i}/arguments: {e}"))?);
+        let wrong = |e| format!("{}: /switches/{i}/arguments: {e}", network.config.display());
+        let parsed = parsed.map_err(|e| wrong(e.to_string()))?;
+        if parsed.ready_fd.is_some() || parsed.engine.is_some() {
+            let words = "--ready-fd and --engine are for a switch alone; a network has --ready-file, and the variable FAIRLANE_ENGINE";
+            return Err(wrong(words.to_owned()));
+        }
+        options.push(parsed);
         names.push(switch.name);
     }
     Ok((names, options, config.links))

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the control socket understands: one JSON object in, one JSON object out. A request that is refused has
+//! What the network's control socket understands: one JSON object in, one JSON object out. A request that is refused has
 //! changed nothing.
 
 use crate::capture::Captures;
 use crate::config::read_settings;
 use crate::network::{Network, DIRECTIONS};
-use netio::own_socket::reply;
 use netio::socket::RxCounters;
 use serde::Serialize;
 use serde_json::{json, Map, Value};
 use traffic::link::{keys, LinkOptionError, Range, SpikeBlocks, Unit};
 use traffic::Nanos;
 
-const OPERATIONS: [&str; 7] = [
+/// All of the network's control socket; the last three are those of the process, about its switches.
+pub const OPERATIONS: [&str; 10] = [
     "set",
     "spike",
     "outage",
@@ -20,6 +20,9 @@ const OPERATIONS: [&str; 7] = [
     "stats",
     "capture",
     "capture_state",
+    "stop_switch",
+    "start_switch",
+    "switches",
 ];
 /// Of a spike or outage.
 pub const DURATION_US: Range = Range {
@@ -45,21 +48,20 @@ pub struct PortReport {
 /// Tells what is at an end of a link: `2 * link`, plus 1 for end b.
 pub type Ports<'a> = &'a mut dyn FnMut(usize) -> PortReport;
 
-/// Answers one line.
-pub fn handle(line: &str, now: Nanos, network: &mut Network, ports: Ports<'_>) -> Value {
-    reply(answer(line, now, network, ports))
-}
-
 /// The keys of a request that were not read yet, or of an answer.
 pub type Fields = Map<String, Value>;
 
-fn answer(
-    line: &str,
+/// Answers a request about links, as [`read`] has read it.
+///
+/// # Errors
+/// Why it is refused.
+pub fn handle(
+    op: &str,
+    mut request: Fields,
     now: Nanos,
     network: &mut Network,
     ports: Ports<'_>,
 ) -> Result<Fields, String> {
-    let (op, mut request) = read(line, &OPERATIONS)?;
     if op == "capture_state" {
         return Captures::state(network, request);
     }

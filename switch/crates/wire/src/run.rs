@@ -6,17 +6,15 @@
 
 use crate::lateness::{SpinBudget, WakeupLatency};
 use crate::network::{Network, Outbox};
-use crate::request::{self, PortReport};
+use crate::request::{self, Fields, PortReport};
 use crate::setup::LoopOptions;
 use device::{Calls, Device, DeviceHandle, DropReason, Event};
 use netio::clock::{monotonic_now, sleep_until, ClockPair, Nanos};
 use netio::interface::LinkWatch;
-use netio::own_socket::reply;
 use netio::poll::{Poller, WakeFd};
 use netio::thread::{Moderation, Rest};
 use netio::tx_batch::{Departure, TxBatch};
 use netio::{Change, PortIo};
-use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
@@ -154,7 +152,7 @@ impl NetworkHandle {
         Some(handle)
     }
 
-    /// A switch is gone; returns it as it was then, when all that had come for it was handled.
+    /// A switch is gone; returns it as it was then. What had come for it was handled before, as far as one turn goes.
     pub fn stop(&self, index: usize) -> Option<Box<Device>> {
         let stopped = self.call(move |it| {
             it.carry(&ClockPair::read(), RX_BATCH);
@@ -166,10 +164,13 @@ impl NetworkHandle {
         stopped.flatten()
     }
 
-    /// Answers a line of the control socket that is about links.
-    pub fn answer(&self, line: &str) -> Value {
-        let line = line.to_owned();
+    /// Answers a request of the control socket that is about links.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub fn answer(&self, op: &'static str, request: Fields) -> Result<Fields, String> {
         let answer = self.call(move |it| {
+            it.settle();
             let (ends, interfaces) = (&it.ends, &mut it.interfaces);
             let ports = &mut |end: usize| {
                 let io = &mut interfaces[ends[end]].io;
@@ -180,9 +181,9 @@ impl NetworkHandle {
                     losses: io.losses(),
                 }
             };
-            request::handle(&line, monotonic_now(), &mut it.network, ports)
+            request::handle(op, request, monotonic_now(), &mut it.network, ports)
         });
-        answer.unwrap_or_else(|| reply(Err::<(), _>("the wire has stopped".to_owned())))
+        answer.unwrap_or_else(|| Err("the network has stopped".to_owned()))
     }
 
     /// Ends the loop.
@@ -201,10 +202,11 @@ impl Loop {
         interfaces: Vec<Attached>,
         ends: Vec<usize>,
         mut tx: TxBatch,
+        links: LinkWatch,
         options: &LoopOptions,
         switches: usize,
     ) -> io::Result<(Loop, NetworkHandle)> {
-        let (poller, links) = (Poller::new()?, LinkWatch::open()?);
+        let poller = Poller::new()?;
         let wake = Arc::new(WakeFd::new()?);
         poller.add(wake.as_fd(), WAKE_TOKEN)?;
         poller.add(links.as_fd(), LINK_TOKEN)?;

@@ -5,6 +5,7 @@ use crate::config::{End, LinkConfig};
 use crate::network::Network;
 use crate::run::{Attached, Loop, NetworkHandle};
 use fabric::Sink;
+use netio::interface::LinkWatch;
 use netio::socket::{RingOptions, TxSocket};
 use netio::thread::Scheduling;
 use netio::tx_batch::TxBatch;
@@ -89,15 +90,20 @@ impl Setup<'_> {
     /// One sentence that says what is wrong.
     pub fn open(&self) -> Result<(Loop, NetworkHandle), String> {
         let switches = self.switches;
+        let failed = |e| format!("epoll, eventfd or netlink: {e}");
+        // First: what changes while all is opened is looked up again.
+        let watch = LinkWatch::open().map_err(failed)?;
         let mut network = Network::new(switches.len(), self.seed, self.frames);
         let mut found = Found {
             switches,
             interfaces: Vec::new(),
+            owners: Vec::new(),
         };
         let mut ends = Vec::with_capacity(2 * self.links.len());
         for link in self.links {
-            let of = |e: String| format!("link \"{}\": {e}", link.name);
-            let sinks = [found.end(&link.a), found.end(&link.b)];
+            let owner = format!("link \"{}\"", link.name);
+            let of = |e: String| format!("{owner}: {e}");
+            let sinks = [found.end(&link.a, &owner), found.end(&link.b, &owner)];
             let [(a, end_a), (b, end_b)] = match sinks {
                 [Ok(a), Ok(b)] => [a, b],
                 [Err(e), _] | [_, Err(e)] => return Err(of(e)),
@@ -109,12 +115,15 @@ impl Setup<'_> {
         // Ports that are at no link lead to their interfaces.
         for (index, switch) in switches.iter().enumerate() {
             for PortBinding { port, interface } in &switch.ports {
-                let number = found.interface(interface)?;
-                let one = &mut found.interfaces[number];
-                if one.port.is_none() {
-                    (one.has_frames, one.port) = (true, Some((index, *port)));
-                    network.bind(number as u32, index as u32, *port);
+                let place = Some((index, *port));
+                if found.interfaces.iter().any(|one| one.port == place) {
+                    continue;
                 }
+                let owner = format!("port {port} of switch \"{}\"", switch.name);
+                let number = found.interface(interface, &owner)?;
+                let one = &mut found.interfaces[number];
+                (one.has_frames, one.port) = (true, place);
+                network.bind(number as u32, index as u32, *port);
             }
         }
         let mut interfaces = found.interfaces;
@@ -140,8 +149,8 @@ impl Setup<'_> {
         for one in interfaces.iter_mut().filter(|one| one.has_frames) {
             one.io.open(ring).map_err(|e| e.to_string())?;
         }
-        Loop::new(network, interfaces, ends, tx, self.options, switches.len())
-            .map_err(|e| format!("epoll, eventfd or netlink: {e}"))
+        let (options, switches) = (self.options, switches.len());
+        Loop::new(network, interfaces, ends, tx, watch, options, switches).map_err(failed)
     }
 }
 
@@ -149,15 +158,24 @@ impl Setup<'_> {
 struct Found<'a> {
     switches: &'a [SwitchPlan],
     interfaces: Vec<Attached>,
+    /// What each belongs to.
+    owners: Vec<String>,
 }
 
 impl Found<'_> {
-    /// The number of an interface.
-    fn interface(&mut self, name: &str) -> Result<usize, String> {
+    /// The number of an interface, which belongs to `owner` alone.
+    fn interface(&mut self, name: &str, owner: &str) -> Result<usize, String> {
         let known = self.interfaces.iter().position(|one| one.io.name() == name);
         if let Some(number) = known {
-            return Ok(number);
+            let other = &self.owners[number];
+            return match other == owner {
+                true => Ok(number),
+                false => Err(format!(
+                    "interface \"{name}\" is used twice, by {other} and by {owner}"
+                )),
+            };
         }
+        self.owners.push(owner.to_owned());
         self.interfaces.push(Attached {
             io: PortIo::find(name).map_err(|e| e.to_string())?,
             has_frames: false,
@@ -167,10 +185,10 @@ impl Found<'_> {
     }
 
     /// Where an end is, and which interface stands for it.
-    fn end(&mut self, end: &End) -> Result<(Sink, usize), String> {
+    fn end(&mut self, end: &End, owner: &str) -> Result<(Sink, usize), String> {
         match end {
             End::Interface { interface: name } => {
-                let number = self.interface(name)?;
+                let number = self.interface(name, owner)?;
                 self.interfaces[number].has_frames = true;
                 Ok((Sink::Interface(number as u32), number))
             }
@@ -182,7 +200,7 @@ impl Found<'_> {
                 let binding = binding.ok_or_else(|| {
                     format!("switch \"{switch}\" has no port {port} with an interface")
                 })?;
-                let number = self.interface(&binding.interface.clone())?;
+                let number = self.interface(&binding.interface.clone(), owner)?;
                 self.interfaces[number].port = Some((index, *port));
                 let index = index as u32;
                 Ok((Sink::Switch { index, port: *port }, number))

@@ -6,13 +6,14 @@ mod outbox;
 mod reading;
 
 use fabric::Sink;
+use netio::own_socket::reply;
 use netio::socket::RxCounters;
 use outbox::{offer, take};
 use reading::{read, temporary};
 use serde_json::{json, Value};
 use wire::config::parse;
 use wire::network::Network;
-use wire::request::{handle, PortReport};
+use wire::request::{self, PortReport, OPERATIONS};
 
 const MS: u64 = 1_000_000;
 
@@ -43,8 +44,15 @@ fn network() -> Network {
     network
 }
 
+fn answer(network: &mut Network, now: u64, line: &str) -> Value {
+    reply(
+        request::read(line, &OPERATIONS)
+            .and_then(|(op, request)| request::handle(op, request, now, network, &mut report)),
+    )
+}
+
 fn ask(network: &mut Network, now: u64, request: Value) -> Value {
-    handle(&request.to_string(), now, network, &mut report)
+    answer(network, now, &request.to_string())
 }
 
 fn error(network: &mut Network, request: Value) -> String {
@@ -108,11 +116,11 @@ fn mistakes_are_told_with_what_is_allowed() {
     let mut told = |request: Value| error(&mut network, request);
     assert_eq!(
         told(json!({"op": "jump"})),
-        "op: \"jump\" is not known; allowed: set, spike, outage, get, stats, capture, capture_state"
+        "op: \"jump\" is not known; allowed: set, spike, outage, get, stats, capture, capture_state, stop_switch, start_switch, switches"
     );
     assert_eq!(
         told(json!({"link": "s1-s2"})),
-        "the key \"op\" is missing; allowed: set, spike, outage, get, stats, capture, capture_state"
+        "the key \"op\" is missing; allowed: set, spike, outage, get, stats, capture, capture_state, stop_switch, start_switch, switches"
     );
     assert_eq!(
         told(json!({"op": "set", "link": "s9"})),
@@ -173,7 +181,7 @@ fn mistakes_are_told_with_what_is_allowed() {
 
 #[test]
 fn text_that_is_no_json_is_told_with_its_place() {
-    let answer = handle("{\"op\"", 0, &mut network(), &mut report);
+    let answer = answer(&mut network(), 0, "{\"op\"");
     assert_eq!(
         answer["error"],
         json!("not valid JSON: EOF while parsing an object at line 1 column 5")

@@ -11,7 +11,7 @@ mod outbox;
 
 use device::{Device, DeviceConfig, PortConfig};
 use fabric::Sink;
-use outbox::{offer, take};
+use outbox::{offer, take, Left};
 use traffic::link::LinkOptions;
 use v1model::Pipeline;
 use wire::network::Network;
@@ -27,28 +27,40 @@ const ACROSS: [u8; 60] = {
 };
 
 fn device() -> Device {
+    device_with(OPS)
+}
+
+fn device_with(program: &[u8]) -> Device {
     let mut device = Device::new(DeviceConfig::default());
     for port in 0..2 {
         device.add_port(port, PortConfig::default()).unwrap();
         device.set_port_up(port, true);
     }
-    device.load(0, Pipeline::from_json(OPS).unwrap());
+    device.load(0, Pipeline::from_json(program).unwrap());
     device
 }
 
 fn network(frames: usize) -> Network {
-    let options = LinkOptions {
-        delay_ns: MS,
-        ..LinkOptions::default()
-    };
+    network_of(frames, MS, OPS)
+}
+
+fn network_of(frames: usize, delay_ns: u64, program: &[u8]) -> Network {
+    let options = options(delay_ns);
     let mut network = Network::new(2, 1, frames);
     let ends = [0, 1].map(|index| Sink::Switch { index, port: 1 });
     network.add_link("s0-s1", ends, [&options; 2]).unwrap();
     for index in 0..2 {
         network.bind(index, index, 0);
-        network.start(index as usize, "s", device());
+        network.start(index as usize, "s", device_with(program));
     }
     network
+}
+
+fn options(delay_ns: u64) -> LinkOptions {
+    LinkOptions {
+        delay_ns,
+        ..LinkOptions::default()
+    }
 }
 
 /// Interfaces at which frames leave until `until`, in order.
@@ -109,4 +121,23 @@ fn frames_of_switches_have_the_same_bound_of_memory() {
     assert_eq!(network.direction(0).0.dropped_no_memory, 2);
     assert_eq!(leaving(&mut network, MS).len(), 8);
     assert_eq!(network.frames().0, 0);
+}
+
+#[test]
+fn a_frame_that_goes_round_without_delay_stops_no_clock() {
+    // Frames leave as they came, so each switch sends this one back.
+    let mut program: serde_json::Value = serde_json::from_slice(OPS).unwrap();
+    program["deparsers"][0]["order"] = serde_json::json!(["cmd"]);
+    let mut network = network_of(64, 0, program.to_string().as_bytes());
+    let ends = [2, 3].map(Sink::Interface);
+    network
+        .add_link("other", ends, [&options(MS), &options(MS)])
+        .unwrap();
+    let mut left = Left::default();
+    network.offer(0, 0, &ACROSS, &mut left);
+    network.offer(2, 0, &[7; 60], &mut left);
+    for _ in 0..3 {
+        assert!(!network.advance(2 * MS, &mut left), "it goes round");
+    }
+    assert_eq!(left.frames, [(3, 7)]);
 }

@@ -4,6 +4,7 @@
 use crate::common::{assert_conserved, dumbbell, routed};
 use netsim::{Direction, LinkReport, LinkSettings, Simulation};
 use serde_json::{json, Value};
+use v1model::Pipeline;
 
 const S: u64 = 1_000_000_000;
 
@@ -170,4 +171,27 @@ fn a_change_of_the_script_that_cannot_be_made_is_told() {
     assert_eq!(sim.take_refused_change(), None);
     // The others are made.
     assert!(way(&sim, "a_to_b").stats.dropped_loss > 0);
+}
+
+#[test]
+fn frames_that_go_round_without_delay_end_the_run_until_one_is_given() {
+    // The first bytes, 0 and 3, ask the device's ops.p4 for port 3; frames leave as they came, so each switch sends them back.
+    let ops = include_bytes!("../../../device/tests/p4/ops.json");
+    let mut back: Value = serde_json::from_slice(ops).unwrap();
+    back["deparsers"][0]["order"] = json!(["cmd"]);
+    let flow = json!([{"name": "f", "from": "h1", "to": "h3", "stop_ns": 1_500_000, "app": {"kind": "cbr_udp", "rate_bps": 800_000, "payload_bytes": 100}}]);
+    let mut config = dumbbell(0, 50, 0, flow);
+    config["hosts"][0]["gateway_mac"] = json!("00:03:00:00:00:01");
+    let mut sim = Simulation::from_json(&config.to_string()).unwrap();
+    for switch in ["s1", "s2"] {
+        let program = Pipeline::from_json(back.to_string().as_bytes()).unwrap();
+        sim.switch_mut(switch).unwrap().load(0, program);
+    }
+    assert!(sim.run_until(S) < S);
+    let text = sim.endless().unwrap();
+    let words = " ns frames go round without end, at ";
+    assert!(text.contains(words), "{text}");
+    let delay = LinkSettings::read(json!({"delay_ns": 1_000_000}).as_object().unwrap()).unwrap();
+    sim.set_link("s1-s2", Direction::Both, &delay).unwrap();
+    assert_eq!((sim.run_until(S), sim.endless()), (S, None));
 }

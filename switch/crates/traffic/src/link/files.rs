@@ -2,7 +2,6 @@
 //! Files of numbers that settings name: the only thing that this crate reads, and never while frames are carried.
 
 use super::trace::OPPORTUNITIES_MAX;
-use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -13,9 +12,26 @@ const FILE_BYTES_MAX: u64 = 12 * OPPORTUNITIES_MAX as u64;
 /// What a file was when it was read: modified when, and how long.
 type Version = (Option<SystemTime>, u64);
 
-/// What was read by path and columns. Only the configuration and the control socket come here, never a frame.
-type Known = BTreeMap<(String, usize), (Version, Arc<[f64]>)>;
-static READ: Mutex<Known> = Mutex::new(BTreeMap::new());
+/// Numbers that are kept, of all files together: 512 MiB.
+const NUMBERS_MAX: usize = 64 << 20;
+
+/// What was read by path and columns; what was used last is behind. Only the configuration and the control socket come here,
+/// never a frame.
+struct Known(Vec<Table>);
+type Table = ((String, usize), Version, Arc<[f64]>);
+static READ: Mutex<Known> = Mutex::new(Known(Vec::new()));
+
+impl Known {
+    /// Forgets what was used longest ago, until no more than so many numbers are left.
+    fn keep(&mut self, most: usize) {
+        let mut left: usize = self.0.iter().map(|(.., numbers)| numbers.len()).sum();
+        self.0.retain(|(.., numbers)| {
+            let stays = left <= most;
+            left -= if stays { 0 } else { numbers.len() };
+            stays
+        });
+    }
+}
 
 /// The first so many columns of a file, line by line: as they were read before, unless the file has changed since, so that
 /// reading it again keeps no frame waiting. Columns are apart by blanks, commas or semicolons; lines that begin with `#`
@@ -38,15 +54,18 @@ pub(super) fn numbers(path: &str, columns: usize) -> Result<Arc<[f64]>, String> 
     let version = |file: &Metadata| (file.modified().ok(), file.len());
     let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
     let key = (path.to_owned(), columns);
-    if let Some((known, numbers)) = read.get(&key) {
-        if *known == version(&file) && known.0.is_some() {
-            return Ok(numbers.clone());
+    let known = read.0.iter().position(|(known, ..)| *known == key);
+    if let Some((key, known, numbers)) = known.map(|at| read.0.remove(at)) {
+        if known == version(&file) && known.0.is_some() {
+            read.0.push((key, known, numbers.clone()));
+            return Ok(numbers);
         }
     }
     let text = std::fs::read_to_string(path).map_err(said)?;
     let numbers = parse(&text, columns).map_err(|e| format!("{path}: {e}"))?;
     let numbers: Arc<[f64]> = numbers.into();
-    read.insert(key, (version(&file), numbers.clone()));
+    read.0.push((key, version(&file), numbers.clone()));
+    read.keep(NUMBERS_MAX);
     Ok(numbers)
 }
 
@@ -90,6 +109,17 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let gone = numbers(name, 1).unwrap_err();
         assert!(gone.contains("cannot be read: No such file"), "{gone}");
+    }
+
+    #[test]
+    fn what_was_used_longest_ago_is_forgotten() {
+        let one = |name: &str, len| ((name.to_owned(), 1), (None, 0), vec![0.0; len].into());
+        let mut known = Known(vec![one("a", 5), one("b", 3), one("c", 4)]);
+        for (most, left) in [(12, "abc"), (9, "bc"), (3, "")] {
+            known.keep(most);
+            let names = known.0.iter().map(|((name, _), ..)| name.as_str());
+            assert_eq!(names.collect::<String>(), left);
+        }
     }
 
     #[test]

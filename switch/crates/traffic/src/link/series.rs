@@ -202,6 +202,7 @@ fn phase(given: Option<&Value>, is_drawn: bool, period: Nanos) -> Result<Phase, 
         Some((Some(s), _)) if (0.0..period_s).contains(&s) => {
             Ok(Phase::At(libm::round(s * 1e9) as Nanos))
         }
+        _ if period == 0 => Err("phase needs repeat_s".to_owned()),
         _ => Err(format!(
             "phase is not known; allowed: \"random\", or a time in s below {period_s}"
         )),

@@ -15,7 +15,7 @@ pub const OPPORTUNITIES_MAX: usize = 4_000_000;
 
 const NS_PER_MS: Nanos = 1_000_000;
 
-/// A trace that is not one; one sentence with the line.
+/// A trace that is not one; one sentence with the place of the number.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TraceError(String);
@@ -41,7 +41,7 @@ impl Trace {
         }
         if let Some(i) = (1..at_ms.len()).find(|i| at_ms[*i] < at_ms[i - 1]) {
             return Err(TraceError(format!(
-                "line {}: {} ms is before {} ms; the times of a trace never go back",
+                "number {}: {} ms is before {} ms; the times of a trace never go back",
                 i + 1,
                 at_ms[i],
                 at_ms[i - 1]
@@ -50,7 +50,7 @@ impl Trace {
         let is_time = |ms: &f64| (0.0..=f64::from(u32::MAX)).contains(ms) && ms.fract() == 0.0;
         if let Some(i) = at_ms.iter().position(|ms| !is_time(ms)) {
             return Err(TraceError(format!(
-                "line {}: {} is not a time; allowed: 0 to {} ms, whole",
+                "number {}: {} is not a time; allowed: 0 to {} ms, whole",
                 i + 1,
                 at_ms[i],
                 u32::MAX
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trace_is_checked_and_its_faults_told_with_their_line() {
+    fn a_trace_is_checked_and_its_faults_told_with_their_place() {
         let trace = Trace::new("x", &[0.0, 5.0, 5.0, 20.0]).unwrap();
         assert_eq!((trace.opportunities(), trace.period_ns()), (4, 20_000_000));
         assert_eq!(trace.mean_rate_bps(), 2_400_000.0);
@@ -208,11 +208,11 @@ mod tests {
         );
         assert_eq!(
             error(&[3.0, 7.0, 5.0]),
-            "line 3: 5 ms is before 7 ms; the times of a trace never go back"
+            "number 3: 5 ms is before 7 ms; the times of a trace never go back"
         );
         assert_eq!(
             error(&[3.0, 4.5]),
-            "line 2: 4.5 is not a time; allowed: 0 to 4294967295 ms, whole"
+            "number 2: 4.5 is not a time; allowed: 0 to 4294967295 ms, whole"
         );
     }
 

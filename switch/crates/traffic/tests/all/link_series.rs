@@ -271,6 +271,7 @@ fn what_cannot_be_is_refused_with_what_can() {
         (json!({"delay_ns": {"steps": [[0, 1], [9, 2]], "repeat_s": 9}}), "delay_ns: steps: repeat_s is not behind the last step (9 s)"),
         (json!({"delay_ns": {"values": vec![1; 20_000], "every_s": 1e6}}), "delay_ns: values: number 1002: 1001000000 s is not later than the one before; allowed: 0 to 1e9, rising"),
         (json!({"delay_ns": {"uniform": [2, 1], "every_s": 1}}), "delay_ns: uniform: is not in order; allowed: least and largest value, or mean and standard deviation"),
+        (json!({"delay_ns": {"steps": [[0, 1]], "phase": "random"}}), "delay_ns: steps: phase needs repeat_s"),
         (json!({"delay_ns": {"uniform": [2, 3], "every_s": 1, "phase": 2}}), "delay_ns: uniform: phase is not known; allowed: \"random\", or a time in s below 1"),
         (json!({"delay_ns": {"steps": [[0, 5], [1, 3]]}, "jitter_ns": 4 * MS}), "jitter_ns: 4000000 exceeds delay_ns (3000000); allowed: 0 to 3000000 ns"),
         (json!({"delay_ns": {"trace": [3]}}), "delay_ns: trace: only a rate has a trace"),
