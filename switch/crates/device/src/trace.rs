@@ -231,7 +231,7 @@ impl Observer for Shown {
         let Some(p) = core.port(port) else { return };
         let refused = p
             .queues
-            .refuses(queue, out.packet.length_bytes(), &core.buffer);
+            .refuses(queue, out.packet.queue_bytes(), &core.buffer);
         let mut copy = empty(core.observer.why, port);
         copy.instance = pipeline.std_get(&out.packet, Std::EgressRid);
         if queue < p.queues.queues() {

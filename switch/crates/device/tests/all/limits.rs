@@ -189,6 +189,31 @@ fn a_trace_of_one_program_sees_nothing_of_the_next_one() {
 }
 
 #[test]
+fn headers_made_valid_by_copies_and_removed_lose_no_packet() {
+    let copy = |to: &str| op("assign_header", json!([header(to), header("h")]));
+    let remove = |of: &str| op("remove_header", json!([header(of)]));
+    let copies = ["t", "u"].map(copy).into_iter();
+    let ingress: Vec<Value> = mark(1)
+        .into_iter()
+        .chain(copies)
+        .chain(["t", "u"].map(remove))
+        .collect();
+    let length = assign(field("h", "n"), field("standard_metadata", "packet_length"));
+    let mut program = minimal(&ingress, &[length]);
+    for (id, name) in [(3, "t"), (4, "u")] {
+        let header = json!({"name": name, "id": id, "header_type": "h_t", "metadata": false});
+        program["headers"].as_array_mut().unwrap().push(header);
+    }
+    let mut device = device(PortConfig::default(), &program);
+    // BMv2's register wraps: 21 - 42.
+    assert_eq!(
+        send(&mut device, 0, &frame(1, 2, 3)),
+        [frame(u32::MAX - 20, 2, 3)]
+    );
+    assert_eq!(device.stats().dropped_total(), 0);
+}
+
+#[test]
 fn a_priority_that_the_port_has_no_queue_for_is_a_drop() {
     let priority = assign(field("standard_metadata", "priority"), field("h", "small"));
     let program = minimal(&[mark(1), vec![priority]].concat(), &[]);

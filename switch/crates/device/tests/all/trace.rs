@@ -208,3 +208,17 @@ fn a_live_trace_ends_when_nobody_listens_or_another_program_comes() {
     device.unload(NOW);
     assert!(!device.has_live_trace());
 }
+
+/// What egress adds is cut as well.
+#[test]
+fn a_copy_that_is_cut_takes_no_more_in_its_queue() {
+    let mut device = switch(PortConfig {
+        rate_bps: 8_000,
+        ..PortConfig::default()
+    });
+    for _ in 0..2 {
+        one(&mut device, NOW, &frame(CLONE_I2E, 1, 1_000));
+    }
+    // One is on the line, one waits.
+    assert_eq!(device.port_usage(4).unwrap().bytes, 60);
+}
