@@ -3,7 +3,7 @@
 
 use crate::common::minimal::*;
 use serde_json::{json, Value};
-use v1model::{Effects, Pipeline, Std};
+use v1model::{Effects, Engine, Pipeline, Std};
 
 /// What is seen of a packet after ingress and after egress.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,14 +16,18 @@ struct Seen {
 
 fn run(program: &Value, frame: &[u8]) -> Seen {
     let mut pipeline = Pipeline::from_json(&bytes(program)).unwrap();
-    let (mut packet, mut fx) = (pipeline.new_packet(), Effects::new());
+    run_in(&mut pipeline, &mut Effects::new(), frame)
+}
+
+fn run_in(pipeline: &mut Pipeline, fx: &mut Effects, frame: &[u8]) -> Seen {
+    let mut packet = pipeline.new_packet();
     packet.load(frame);
     pipeline.reset(&mut packet);
-    pipeline.parse(&mut packet, &mut fx);
-    pipeline.ingress(&mut packet, 0, &mut fx);
+    pipeline.parse(&mut packet, fx);
+    pipeline.ingress(&mut packet, 0, fx);
     let ingress = pipeline.std_get(&packet, Std::EgressSpec);
     let group = pipeline.std_get(&packet, Std::McastGrp);
-    pipeline.egress(&mut packet, 0, &mut fx);
+    pipeline.egress(&mut packet, 0, fx);
     let egress = pipeline.std_get(&packet, Std::EgressSpec);
     pipeline.deparse(&mut packet);
     Seen {
@@ -199,4 +203,33 @@ fn random_between_crossed_bounds_leaves_the_field_at_every_width() {
     let sent = frame(1, u128::MAX, 0x77);
     assert_eq!(run(&program(6, 5), &sent).frame, sent);
     assert_eq!(run(&program(5, 5), &sent).frame, frame(1, 5, 5));
+}
+
+fn expression(value: Value) -> Value {
+    json!({"type": "expression", "value": value})
+}
+
+#[test]
+fn an_expression_may_be_deep_and_one_that_is_too_deep_is_refused() {
+    let sum = |operators| {
+        let plus = |left, _| expression(json!({"op": "+", "left": left, "right": number(1)}));
+        let sum = (0..operators).fold(field("h", "n"), plus);
+        minimal(&[assign(field("h", "n"), sum)], &[])
+    };
+    assert_eq!(run(&sum(200), &frame(7, 2, 3)).frame, frame(207, 2, 3));
+    // As deep as may be: 8 brackets are around the operators. Those in a text do not count.
+    let deepest = sum(496);
+    assert_eq!(run(&deepest, &frame(7, 2, 3)).frame, frame(503, 2, 3));
+    let text = deepest.to_string();
+    let text = text.replacen('{', r#"{"[[\"[\\": 0,"#, 1);
+    assert!(Pipeline::from_json(text.as_bytes()).is_ok());
+    for operators in [497, 50_000] {
+        let (open, close) = (r#"{"value":{"left":"#, "}}");
+        let operand = r#"[[[[[[[[]]]]]]]]"#;
+        let text = open.repeat(operators) + operand + &close.repeat(operators);
+        let error = Pipeline::from_json(text.as_bytes()).err().unwrap();
+        let depth = 2 * operators + 8;
+        let said = format!("the JSON has {depth} brackets in one another; a program may have 1000");
+        assert_eq!((error.path, error.message), ("/".into(), said));
+    }
 }
