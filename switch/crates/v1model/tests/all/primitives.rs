@@ -233,3 +233,26 @@ fn an_expression_may_be_deep_and_one_that_is_too_deep_is_refused() {
         assert_eq!((error.path, error.message), ("/".into(), said));
     }
 }
+
+/// `n` becomes a hash of such inputs.
+fn hash_of(inputs: Value) -> Value {
+    let calculation = json!({"type": "calculation", "value": "c"});
+    let parameters = json!([field("h", "n"), number(0), calculation, number(1 << 32)]);
+    let hash = op("modify_field_with_hash_based_offset", parameters);
+    let mut program = minimal(&[hash], &[]);
+    program["calculations"] = json!([{"name": "c", "id": 0, "algo": "crc32", "input": inputs}]);
+    program
+}
+
+#[test]
+fn a_hash_of_more_than_a_stack_holds_is_the_same_in_both_engines() {
+    let long = json!({"type": "hexstr", "value": "0x12", "bitwidth": 65_536});
+    let program = hash_of(json!(vec![long; 300]));
+    let of = |engine| {
+        let mut pipeline = Pipeline::from_json(&bytes(&program)).unwrap();
+        pipeline.set_engine(engine);
+        run_in(&mut pipeline, &mut Effects::new(), &frame(1, 2, 3))
+    };
+    // This thread has the stack of any other.
+    assert_eq!(of(Engine::Native), of(Engine::Interpreter));
+}
