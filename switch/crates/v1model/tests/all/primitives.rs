@@ -256,3 +256,43 @@ fn a_hash_of_more_than_a_stack_holds_is_the_same_in_both_engines() {
     // This thread has the stack of any other.
     assert_eq!(of(Engine::Native), of(Engine::Interpreter));
 }
+
+#[test]
+fn numbers_of_any_width_are_decimal_in_messages() {
+    let signed =
+        expression(json!({"op": "two_comp_mod", "left": field("h", "wide"), "right": number(128)}));
+    let values = json!([field("h", "wide"), field("h", "n"), expression(signed)]);
+    let text = json!({"type": "string", "value": "{}, {}, {}"});
+    let values = json!({"type": "parameters_vector", "value": values});
+    let program = minimal(&[op("log_msg", json!([text, values]))], &[]);
+    let mut pipeline = Pipeline::from_json(&bytes(&program)).unwrap();
+    for (wide, said) in [
+        (16, "16, 1, 16\n"),
+        (
+            u128::MAX - 1,
+            "340282366920938463463374607431768211454, 1, -2\n",
+        ),
+    ] {
+        let mut fx = Effects::new();
+        fx.log.enabled = true;
+        run_in(&mut pipeline, &mut fx, &frame(1, wide, 3));
+        assert_eq!(fx.log.text(), said);
+    }
+}
+
+#[test]
+fn a_signed_key_of_a_select_has_its_sign() {
+    let mut program = minimal(&[], &[]);
+    let signed = json!({"op": "two_comp_mod", "left": field("h", "small"), "right": number(8)});
+    let hit = json!({"op": "set", "parameters": [field("h", "n"), number(9)]});
+    let to = |value: &str, next: Value| json!({"type": "hexstr", "value": value, "mask": null, "next_state": next});
+    let default = json!({"type": "default", "value": null, "mask": null, "next_state": null});
+    let states = &mut program["parsers"][0]["parse_states"];
+    states[0]["transition_key"] = json!([expression(expression(signed))]);
+    states[0]["transitions"] = json!([to("0x80", json!("hit")), default]);
+    let state = json!({"name": "hit", "id": 1, "transition_key": [], "parser_ops": [hit], "transitions": [default]});
+    states.as_array_mut().unwrap().push(state);
+    for (small, n) in [(0x80, 9), (0, 1), (1, 1), (0x81, 1)] {
+        assert_eq!(run(&program, &frame(1, 2, small)).frame, frame(n, 2, small));
+    }
+}
