@@ -142,6 +142,7 @@ impl Device {
 
     /// The same with a program that was made ready before. What was there comes back, to be dropped elsewhere.
     pub fn replace(&mut self, now: Nanos, next: Next) -> Before {
+        self.end_live_trace();
         // What the old program counted goes with it: it is not told.
         self.core.fields.drop = None;
         let flushed = self.flush(now);
@@ -168,6 +169,7 @@ impl Device {
 
     /// Takes the program out; frames are dropped and counted until the next `load`.
     pub fn unload(&mut self, now: Nanos) -> Option<Pipeline> {
+        self.end_live_trace();
         self.core.fields.drop = None;
         self.flush(now);
         self.core.pool.clear();

@@ -61,17 +61,21 @@ impl Device {
             self.live = Some(live);
             return;
         }
-        // None: another program was loaded meanwhile.
+        // None: another program was loaded before the trace was set.
         let trace = self.trace(&mut live.tracer, port, frame);
         live.left = live.left.saturating_sub(1);
         let on = trace.is_some_and(|trace| (live.tell)(trace)) && live.left > 0;
-        match on {
-            true => self.live = Some(live),
-            // Who listens hears of the end; its program is dropped where no packets wait.
-            false => {
-                live.tell = Box::new(|_| false);
-                self.live_done = Some(live);
-            }
+        self.live = Some(live);
+        if !on {
+            self.end_live_trace();
+        }
+    }
+
+    /// Shows no more packets. Who listens hears of the end; the tracer is dropped where no packets wait.
+    pub(crate) fn end_live_trace(&mut self) {
+        if let Some(mut live) = self.live.take() {
+            live.tell = Box::new(|_| false);
+            self.live_done = Some(live);
         }
     }
 }

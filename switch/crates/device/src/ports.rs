@@ -123,7 +123,7 @@ impl Core {
                 p.queues.set_quantum(quantum as u32);
             }
         }
-        let len_bytes = packet.length_bytes();
+        let len_bytes = packet.queue_bytes();
         while let Some(victim) = p.queues.make_room(queue, len_bytes, &mut self.buffer) {
             self.refuse(pipeline, victim.packet, port, DropReason::PortFull);
             p = match self.ports[port as usize].as_deref_mut() {

@@ -231,7 +231,7 @@ impl Observer for Shown {
         let Some(p) = core.port(port) else { return };
         let refused = p
             .queues
-            .refuses(queue, out.packet.length_bytes(), &core.buffer);
+            .refuses(queue, out.packet.queue_bytes(), &core.buffer);
         let mut copy = empty(core.observer.why, port);
         copy.instance = pipeline.std_get(&out.packet, Std::EgressRid);
         if queue < p.queues.queues() {
@@ -447,7 +447,8 @@ mod tests {
 
     #[test]
     fn after_a_panic_in_a_trace_the_switch_is_as_it_was() {
-        let (mut device, mut tracer) = (device(), Tracer::from_json(OPS).unwrap());
+        let mut device = device();
+        let mut tracer = Tracer::new(device.pipeline().unwrap().traced()).unwrap();
         let shown = device.trace(&mut tracer, 0, &FRAME).unwrap();
         let ports = |device: &Device| device.ports().collect::<Vec<u32>>();
         let before = (device.stats().clone(), ports(&device));

@@ -10,6 +10,7 @@ use device::{Next, Replication};
 use prost::Message;
 use tokio::sync::OwnedRwLockWriteGuard;
 use tonic::Status;
+use v1model::trace::Traced;
 use v1model::{error, Pipeline, Schema, Takeover};
 
 use crate::binding::Binding;
@@ -253,6 +254,8 @@ pub struct Loaded {
     pub binding: Binding,
     /// The program's objects, for what can be said of them without it.
     pub schema: Arc<Schema>,
+    /// For traces of it.
+    pub traced: Traced,
 }
 
 /// A config with the state that clients wrote into it.
@@ -362,17 +365,18 @@ fn load_here(
             allowed.map_err(|e| Status::invalid_argument(format!("P4Info: {e}")))?;
         }
     }
-    let schema = pipeline.schema().clone();
+    let (schema, traced) = (pipeline.schema().clone(), pipeline.traced());
     let loaded = Loaded {
         config,
         binding,
         schema,
+        traced,
     };
     Ok((Arc::new(loaded), pipeline))
 }
 
 /// The BMv2 JSON in a device config.
-pub fn json(device_config: &[u8]) -> Cow<'_, [u8]> {
+fn json(device_config: &[u8]) -> Cow<'_, [u8]> {
     let first = device_config.iter().find(|b| !b.is_ascii_whitespace());
     let unwrapped = match first {
         Some(b'{') => None,

@@ -18,7 +18,7 @@ use tonic::{Request, Response, Status};
 use v1model::trace::Tracer;
 
 use crate::error::{in_range, status, NO_PIPELINE};
-use crate::pipeline::{self, Loaded};
+use crate::pipeline::{contained, Loaded};
 use crate::proto::own::switch_server::Switch;
 use crate::shared::{discard, gone, Shared};
 
@@ -32,8 +32,8 @@ const TIMEOUT_MAX_S: u32 = 3_600;
 /// The service over what the P4Runtime server shares.
 pub struct Service {
     shared: Arc<Shared>,
-    /// The last tracer, for the next call: the program is compiled for it once. Held during a call, so that many at
-    /// the same time take turns and compile nothing twice.
+    /// The last tracer, for the next call: its state is made once. Held during a call, so that many at the same time
+    /// take turns and make none twice.
     kept: Mutex<Option<Kept>>,
     live: Arc<tokio::sync::Semaphore>,
 }
@@ -56,17 +56,11 @@ impl Service {
         if let Some(kept) = kept.filter(|(of, _)| Arc::ptr_eq(of, &loaded)) {
             return Ok(kept);
         }
-        let program = loaded.config.p4_device_config.clone();
-        let compile = move || {
-            let what = "compiling the program for traces";
-            pipeline::contained(what, || Tracer::from_json(&pipeline::json(&program)))
-        };
-        let compiled = self
-            .shared
-            .aside("compiling the program", compile)
-            .await??;
+        let (what, program) = ("making the program's tracer", loaded.traced.clone());
+        let make = move || contained(what, || Tracer::new(program));
+        let tracer = self.shared.aside(what, make).await??;
         let tracer =
-            compiled.map_err(|e| Status::internal(format!("the program cannot be traced: {e}")))?;
+            tracer.map_err(|e| Status::internal(format!("the program cannot be traced: {e}")))?;
         Ok((loaded, tracer))
     }
 }

@@ -190,6 +190,14 @@ impl Packet {
         self.length_bytes
     }
 
+    /// Bytes that it takes in a queue: that length, or less where it is to be cut.
+    #[inline]
+    pub fn queue_bytes(&self) -> u32 {
+        // As in BMv2 a header assigned to another adds nothing: removed again, it may leave less than nothing.
+        let length = u32::try_from(self.length_bytes as i32).unwrap_or(0);
+        length.min(self.truncate_bytes)
+    }
+
     /// What the parser left unparsed.
     #[inline]
     pub fn payload(&self) -> &[u8] {

@@ -18,7 +18,7 @@ use crate::native::{Part, EMITTED, TIMED_OUT};
 use crate::packet::{Effects, Packet, PacketAddresses, HEADROOM, OUT_OF_ORDER, TAILROOM};
 use crate::schema::{FieldListId, Schema};
 use crate::state::State;
-use crate::trace::{Recorder, Step};
+use crate::trace::{Recorder, Step, Traced};
 
 macro_rules! standard_metadata {
     ($($name:ident = $older:ident . $field:ident $(, $unit:literal)?;)*) => {
@@ -143,9 +143,9 @@ impl Pipeline {
     }
 
     /// The same for traces: it records what packets do.
-    pub(crate) fn noted(json: &[u8]) -> Result<Pipeline, LoadError> {
+    pub(crate) fn noted(compiled: Arc<Compiled>) -> Result<Pipeline, LoadError> {
         // The program itself runs already.
-        let mut pipeline = Pipeline::from_compiled(compiled(json, u64::MAX)?, u64::MAX)?;
+        let mut pipeline = Pipeline::from_compiled(compiled, u64::MAX)?;
         pipeline.engine = Engine::Interpreter;
         let recorder = Recorder::new(&pipeline.compiled.layout, pipeline.schema.clone());
         pipeline.recorder = Some(Box::new(recorder));
@@ -168,6 +168,11 @@ impl Pipeline {
     #[inline]
     pub fn program_id(&self) -> ProgramId {
         self.compiled.id
+    }
+
+    /// What tracers of this pipeline are made from.
+    pub fn traced(&self) -> Traced {
+        Traced(self.compiled.clone())
     }
 
     /// A packet for this pipeline, reset.

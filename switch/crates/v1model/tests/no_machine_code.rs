@@ -3,34 +3,31 @@
 //! code leaves no memory behind. A binary of its own, as the process cannot get the right back.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use v1model::{Engine, Pipeline};
 
-/// Counts the bytes of this thread's allocations of whole pages, as memory for machine code is.
+/// Counts the bytes of whole pages, as memory for machine code is.
 struct Pages;
 
-thread_local! {
-    // Constant and without a destructor: the first use allocates nothing.
-    static BYTES: Cell<usize> = const { Cell::new(0) };
-}
+static BYTES: AtomicUsize = AtomicUsize::new(0);
 
-fn add(layout: Layout, sign: isize) {
-    if layout.align() >= 4096 {
-        let bytes = layout.size() as isize * sign;
-        let _ = BYTES.try_with(|sum| sum.set(sum.get().wrapping_add_signed(bytes)));
+fn pages(layout: Layout) -> usize {
+    match layout.align() {
+        4096.. => layout.size(),
+        _ => 0,
     }
 }
 
 // SAFETY: every call is handed to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Pages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        add(layout, 1);
+        BYTES.fetch_add(pages(layout), Relaxed);
         // SAFETY: the caller keeps to the same contract.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        add(layout, -1);
+        BYTES.fetch_sub(pages(layout), Relaxed);
         // SAFETY: the caller keeps to the same contract.
         unsafe { System.dealloc(at, layout) }
     }
@@ -47,11 +44,11 @@ fn left_by(note: &str) -> (usize, bool) {
         &format!("\"{note}\": 1, \"program\" : "),
         1,
     );
-    let before = BYTES.get();
+    let before = BYTES.load(Relaxed);
     let pipeline = Pipeline::from_json(text.as_bytes()).unwrap();
     let has_code = pipeline.not_native().is_none() && pipeline.engine() == Engine::Native;
     drop(pipeline);
-    (BYTES.get() - before, has_code)
+    (BYTES.load(Relaxed) - before, has_code)
 }
 
 #[test]

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Programs that loop for ever, and programs that change: no packet keeps the switch, and none is another program's.
 
-use crate::common::Sent;
+use crate::common::{tracer, Sent};
 use crate::minimal::*;
+use device::live_trace::{Filter, LiveTrace};
 use device::{Device, DeviceConfig, DropReason, PortConfig};
 use serde_json::{json, Value};
 use v1model::Pipeline;
@@ -54,8 +55,7 @@ fn a_control_that_loops_for_ever_loses_the_packet_and_counts_it() {
             (device.stats().dropped_total(), device.stats().overruns()),
             (3, 3)
         );
-        let mut tracer =
-            v1model::trace::Tracer::from_json(&bytes(&minimal(&ingress, &egress))).unwrap();
+        let mut tracer = tracer(&device);
         let trace = device.trace(&mut tracer, 0, &frame(1, 2, 3)).unwrap();
         let of_ingress = trace.rounds[0].drop.as_ref();
         let shown = of_ingress.or(trace.copies.first().and_then(|c| c.drop.as_ref()));
@@ -155,6 +155,62 @@ fn a_program_taken_out_and_another_one_put_in_share_no_packet() {
     device.advance(2 * SECOND, &mut sent);
     let frames: Vec<_> = sent.0.into_iter().map(|(_, frame, _)| frame).collect();
     assert_eq!(frames, [frame(0xa, 2, 3), frame(0xb, 2, 3)]);
+}
+
+/// So many hashes of `n`, one by one into it: programs of different numbers have the same tables and fields.
+fn hashes(count: usize) -> Value {
+    let name = |i| format!("c{i}");
+    let hash = |i| {
+        let calculation = json!({"type": "calculation", "value": name(i)});
+        let parameters = json!([field("h", "n"), number(0), calculation, number(8)]);
+        op("modify_field_with_hash_based_offset", parameters)
+    };
+    let mut program = minimal(&(0..count).map(hash).collect::<Vec<_>>(), &[]);
+    let calculation =
+        |i| json!({"name": name(i), "id": i, "algo": "crc32", "input": [field("h", "n")]});
+    program["calculations"] = (0..count).map(calculation).collect();
+    program
+}
+
+#[test]
+fn a_trace_of_one_program_sees_nothing_of_the_next_one() {
+    let mut device = device(PortConfig::default(), &hashes(2));
+    let mut one = tracer(&device);
+    device.set_live_trace(Some(Box::new(LiveTrace {
+        tracer: tracer(&device),
+        filter: Filter::default(),
+        left: 10,
+        tell: Box::new(|_| panic!("the next program is not traced")),
+    })));
+    device.load(0, pipeline(&hashes(1)));
+    assert!(!device.has_live_trace());
+    assert_eq!(send(&mut device, 0, &frame(1, 2, 3)).len(), 1);
+    assert!(device.trace(&mut one, 0, &frame(1, 2, 3)).is_none());
+}
+
+#[test]
+fn headers_made_valid_by_copies_and_removed_lose_no_packet() {
+    let copy = |to: &str| op("assign_header", json!([header(to), header("h")]));
+    let remove = |of: &str| op("remove_header", json!([header(of)]));
+    let copies = ["t", "u"].map(copy).into_iter();
+    let ingress: Vec<Value> = mark(1)
+        .into_iter()
+        .chain(copies)
+        .chain(["t", "u"].map(remove))
+        .collect();
+    let length = assign(field("h", "n"), field("standard_metadata", "packet_length"));
+    let mut program = minimal(&ingress, &[length]);
+    for (id, name) in [(3, "t"), (4, "u")] {
+        let header = json!({"name": name, "id": id, "header_type": "h_t", "metadata": false});
+        program["headers"].as_array_mut().unwrap().push(header);
+    }
+    let mut device = device(PortConfig::default(), &program);
+    // BMv2's register wraps: 21 - 42.
+    assert_eq!(
+        send(&mut device, 0, &frame(1, 2, 3)),
+        [frame(u32::MAX - 20, 2, 3)]
+    );
+    assert_eq!(device.stats().dropped_total(), 0);
 }
 
 #[test]

@@ -202,7 +202,7 @@ fn another_program_is_not_told_of_the_packets_of_the_one_before() {
 fn a_trace_shows_what_the_program_is_told_and_tells_it_nothing() {
     let mut device = device(slow());
     device.set_port_up(2, false);
-    let mut tracer = v1model::trace::Tracer::from_json(OPS).unwrap();
+    let mut tracer = tracer(&device);
     let trace = device
         .trace(&mut tracer, 0, &frame(FORWARD, 2, 64))
         .unwrap();

@@ -6,6 +6,7 @@ use device::live_trace::{Filter, LiveTrace};
 use device::trace::{Copy, Trace};
 use device::{CloneSession, Device, MulticastGroup, PortConfig, QueueLimits, Replica};
 use v1model::trace::Tracer;
+use v1model::Pipeline;
 
 const NOW: u64 = 5_000_000;
 
@@ -37,10 +38,6 @@ fn switch(config: PortConfig) -> Device {
     device
 }
 
-fn tracer() -> Tracer {
-    Tracer::from_json(OPS).unwrap()
-}
-
 fn bytes(hex: &str) -> Vec<u8> {
     let digits = hex.as_bytes().chunks(2);
     digits
@@ -60,7 +57,6 @@ fn leaving(trace: &Trace) -> Vec<(u32, Vec<u8>)> {
 
 #[test]
 fn every_operation_is_shown_as_it_happens() {
-    let mut tracer = tracer();
     for (op, arg) in [
         (FORWARD, 3),
         (DROP, 0),
@@ -81,7 +77,7 @@ fn every_operation_is_shown_as_it_happens() {
         let mut device = switch(PortConfig::default());
         let frame = frame(op, arg, 100);
         let before = device.stats().clone();
-        let trace = device.trace(&mut tracer, 0, &frame).unwrap();
+        let trace = device.trace(&mut tracer(&device), 0, &frame).unwrap();
         assert_eq!(*device.stats(), before, "operation {op} was counted");
         assert!(!device.has_events(), "operation {op} told something");
         let mut sent: Vec<_> = one(&mut device, NOW, &frame)
@@ -107,9 +103,9 @@ fn every_operation_is_shown_as_it_happens() {
 
 #[test]
 fn a_drop_names_its_place_in_the_source() {
-    let trace = switch(PortConfig::default())
-        .trace(&mut tracer(), 0, &frame(DROP, 0, 64))
-        .unwrap();
+    let mut device = switch(PortConfig::default());
+    let mut tracer = tracer(&device);
+    let trace = device.trace(&mut tracer, 0, &frame(DROP, 0, 64)).unwrap();
     let drop = trace.rounds[0].drop.as_ref().unwrap();
     let place = drop.place.as_ref().unwrap();
     let source = place.source.as_ref().unwrap();
@@ -124,7 +120,8 @@ fn a_full_queue_is_told_before_the_packet_comes() {
         queue_limits: QueueLimits::packets(2),
         ..PortConfig::default()
     };
-    let (mut device, mut tracer) = (switch(config), tracer());
+    let mut device = switch(config);
+    let mut tracer = tracer(&device);
     let frame = frame(FORWARD, 3, 100);
     let show = |device: &mut Device, tracer: &mut Tracer| -> Copy {
         device.trace(tracer, 0, &frame).unwrap().copies.remove(0)
@@ -157,7 +154,7 @@ fn a_full_queue_is_told_before_the_packet_comes() {
 #[test]
 fn rounds_without_end_are_cut() {
     let mut device = switch(PortConfig::default());
-    let mut tracer = tracer();
+    let mut tracer = tracer(&device);
     for op in [FOREVER, STORM] {
         let trace = device.trace(&mut tracer, 0, &frame(op, 1, 100)).unwrap();
         assert!(trace.left_out > 0, "{}", trace.rounds.len());
@@ -170,7 +167,7 @@ fn a_live_trace_shows_what_matches_and_ends_by_itself() {
     let mut device = switch(PortConfig::default());
     let (found, shown) = std::sync::mpsc::channel();
     device.set_live_trace(Some(Box::new(LiveTrace {
-        tracer: tracer(),
+        tracer: tracer(&device),
         filter: Filter {
             ingress_port: Some(2),
             ..Filter::default()
@@ -191,18 +188,37 @@ fn a_live_trace_shows_what_matches_and_ends_by_itself() {
 
 #[test]
 fn a_live_trace_ends_when_nobody_listens_or_another_program_comes() {
-    let live = || LiveTrace {
-        tracer: tracer(),
-        filter: Filter::default(),
-        left: 10,
-        tell: Box::new(|_| false),
-    };
     let mut device = switch(PortConfig::default());
-    device.set_live_trace(Some(Box::new(live())));
+    let live = |device: &mut Device| {
+        let tracer = tracer(device);
+        device.set_live_trace(Some(Box::new(LiveTrace {
+            tracer,
+            filter: Filter::default(),
+            left: 10,
+            tell: Box::new(|_| false),
+        })));
+    };
+    live(&mut device);
     device.receive(NOW, 1, &frame(FORWARD, 3, 100));
     assert!(!device.has_live_trace());
-    device.set_live_trace(Some(Box::new(live())));
+    live(&mut device);
+    device.load(NOW, Pipeline::from_json(OPS).unwrap());
+    assert!(!device.has_live_trace());
+    live(&mut device);
     device.unload(NOW);
-    device.receive(NOW, 1, &frame(FORWARD, 3, 100));
     assert!(!device.has_live_trace());
+}
+
+/// What egress adds is cut as well.
+#[test]
+fn a_copy_that_is_cut_takes_no_more_in_its_queue() {
+    let mut device = switch(PortConfig {
+        rate_bps: 8_000,
+        ..PortConfig::default()
+    });
+    for _ in 0..2 {
+        one(&mut device, NOW, &frame(CLONE_I2E, 1, 1_000));
+    }
+    // One is on the line, one waits.
+    assert_eq!(device.port_usage(4).unwrap().bytes, 60);
 }

@@ -6,6 +6,7 @@ use device::{
     CloneSession, Device, DeviceConfig, MulticastGroup, Nanos, Packet, PortConfig, Replica,
     Transmit,
 };
+use v1model::trace::Tracer;
 use v1model::Pipeline;
 
 pub const OPS: &[u8] = include_bytes!("../p4/ops.json");
@@ -80,6 +81,11 @@ pub fn device(config: PortConfig) -> Device {
     }
     device.load(0, Pipeline::from_json(OPS).unwrap());
     device
+}
+
+/// A tracer of the program that runs.
+pub fn tracer(device: &Device) -> Tracer {
+    Tracer::new(device.pipeline().unwrap().traced()).unwrap()
 }
 
 /// A session with such replicas: port, instance.

@@ -37,7 +37,7 @@ pub(crate) fn inputs(layout: &Layout, json: &Json) -> Load<(Vec<Input>, bool)> {
                 if width > BITS_MAX {
                     fail!(width_json, "a constant is at most {BITS_MAX} bits wide");
                 }
-                item.charge(u64::from(width.div_ceil(64)) * 8, || "a constant".into())?;
+                item.charge(input_bytes(width), || "a constant".into())?;
                 let value = item.get("value")?.hexstr_of(width)?;
                 let mut limbs = to_limbs(&value, limbs_for(width));
                 cut(&mut limbs, width);
@@ -68,9 +68,10 @@ pub(crate) fn inputs(layout: &Layout, json: &Json) -> Load<(Vec<Input>, bool)> {
     Ok((inputs, payload))
 }
 
-/// What an input of so many bits takes when its words are known in advance.
+/// What an input of so many bits takes when its words are known in advance: each with a limb of a constant, and a copy of
+/// all for machine code.
 fn input_bytes(bits: u32) -> u64 {
-    u64::from(bits.div_ceil(64) + 1) * size_of::<Word>() as u64
+    u64::from(bits.div_ceil(64) + 1) * 2 * size_of::<(Word, u64)>() as u64
 }
 
 /// Adds a calculation to `calculations`, and returns its index there.

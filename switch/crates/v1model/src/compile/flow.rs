@@ -128,8 +128,9 @@ impl Flow {
             let block = inliner.block(id, back);
             // One that only goes on becomes a part of another.
             size += block.ops.len() + usize::from(!matches!(block.exit, Exit::Goto(_)));
-            if size.max(inliner.pending.len() / 2) > most {
-                return Err(NotCompiled::too_large(program));
+            let least = size.max(inliner.pending.len() / 2);
+            if least > most {
+                return Err(NotCompiled::TooLarge(least));
             }
             blocks.push(block);
         }

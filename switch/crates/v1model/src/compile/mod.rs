@@ -40,6 +40,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
@@ -49,6 +50,7 @@ use expr::ExprReader;
 use layout::{Field, Layout, Slot, ZERO};
 use names::Names;
 use optimise::optimise;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::{contained, LoadError};
@@ -415,9 +417,59 @@ pub(crate) fn compiled(json: &[u8], budget_bytes: u64) -> Result<Arc<Compiled>, 
     RECENT.get(json, budget_bytes)
 }
 
+/// Brackets of a JSON that may stand in one another: p4c writes two for each operator around an operand.
+const DEPTH_MAX: usize = 1_000;
+/// Stack for a program of that depth, which is read and compiled by recursion.
+const STACK_BYTES: usize = 64 << 20;
+
+/// Compiles on a thread of its own, which has the stack that it takes.
 fn compile(json: &[u8], budget_bytes: u64) -> Result<Compiled, LoadError> {
-    let value: Value =
-        serde_json::from_slice(json).map_err(|e| LoadError::new("/", format!("not JSON: {e}")))?;
+    let not_compiled = |why: String| LoadError::new("/", why);
+    let depth = depth(json);
+    if depth > DEPTH_MAX {
+        return Err(not_compiled(format!(
+            "the JSON has {depth} brackets in one another; a program may have {DEPTH_MAX}"
+        )));
+    }
+    std::thread::scope(|scope| {
+        let compile = || contained(|| compile_here(json, budget_bytes));
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+        let thread = thread.spawn_scoped(scope, compile);
+        let thread = thread.map_err(|e| not_compiled(format!("no thread compiles it: {e}")))?;
+        let compiled = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        // A fault is the caller's, who may be contained as well.
+        compiled.unwrap_or_else(|fault| panic!("{fault}"))
+    })
+}
+
+/// The most brackets of a JSON that stand in one another.
+fn depth(json: &[u8]) -> usize {
+    let (mut depth, mut most) = (0_usize, 0);
+    let (mut in_text, mut escaped) = (false, false);
+    for byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_text,
+            b'"' => in_text = !in_text,
+            b'[' | b'{' if !in_text => depth += 1,
+            b']' | b'}' if !in_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(depth);
+    }
+    most
+}
+
+fn parse(json: &[u8]) -> Result<Value, serde_json::Error> {
+    let mut reader = serde_json::Deserializer::from_slice(json);
+    reader.disable_recursion_limit(); // `DEPTH_MAX` is ours
+    let value = Value::deserialize(&mut reader)?;
+    reader.end()?;
+    Ok(value)
+}
+
+fn compile_here(json: &[u8], budget_bytes: u64) -> Result<Compiled, LoadError> {
+    let value = parse(json).map_err(|e| LoadError::new("/", format!("not JSON: {e}")))?;
     let budget = Budget::new(budget_bytes);
     let written = program(&Json::root(&value, &budget))?;
     let engine = Engine::chosen().map_err(|error| LoadError::new(ENGINE_VARIABLE, error))?;

@@ -290,7 +290,8 @@ impl Parser<'_> {
             Expr::Element { width, signed, .. } => (limbs_for(*width), *width, *signed),
             _ => {
                 let range = expr.range();
-                (range.limbs(), range.bits.max(1), range.signed)
+                let width = range.bits.saturating_add(range.signed.into());
+                (range.limbs(), width.max(1), range.signed)
             }
         };
         if limbs == 0 {

@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use num_bigint::{BigInt, Sign};
+
 use super::{mask, Machine};
 use crate::compile::code::{Case, Message, Select};
 use crate::packet::{LogSink, Packet};
@@ -139,10 +141,14 @@ impl LogSink {
                 let _ = match limbs {
                     [limb] if value.signed => write!(text, "{}", *limb as i64),
                     [limb] => write!(text, "{limb}"),
-                    limbs => limbs
-                        .iter()
-                        .rev()
-                        .try_for_each(|limb| write!(text, "{limb:016x}")),
+                    limbs => {
+                        let bytes: Vec<u8> = limbs.iter().flat_map(|l| l.to_le_bytes()).collect();
+                        let number = match value.signed {
+                            true => BigInt::from_signed_bytes_le(&bytes),
+                            false => BigInt::from_bytes_le(Sign::Plus, &bytes),
+                        };
+                        write!(text, "{number}")
+                    }
                 };
                 text.push_str(following);
             }

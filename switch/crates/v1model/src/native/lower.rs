@@ -6,7 +6,7 @@ use std::mem::offset_of;
 
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
-use cranelift_codegen::ir::{self, types, InstBuilder, MemFlags, Value};
+use cranelift_codegen::ir::{self, types, InstBuilder, MemFlags, StackSlot, Value};
 use cranelift_frontend::FunctionBuilder;
 
 use super::calls::{self, Callee, Context};
@@ -124,6 +124,8 @@ pub(super) struct Lower<'l, 'f> {
     pub state: State,
     /// Largest value that a value can have.
     bounds: SecondaryMap<Value, u64>,
+    /// Where inputs of calls are written, one after the other has been read.
+    pub input: Option<StackSlot>,
     /// Where the code goes when it ends; returns when there is nothing more to do.
     pub tail: Option<ir::Block>,
     /// Where the code goes on after a panic: it returns.
@@ -154,6 +156,7 @@ impl<'l, 'f> Lower<'l, 'f> {
             slots,
             state,
             bounds: SecondaryMap::with_default(u64::MAX),
+            input: None,
             tail: None,
             panicked: None,
             copies: Vec::new(),

@@ -30,12 +30,13 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{default_libcall_names, FuncId, Linkage, Module};
 
 use self::calls::{run, Callee, Code};
+use self::flow::MORE_COPIES;
 use self::lower::{Lower, Pseudo};
 use crate::compile::code::{Op, Program};
 use crate::compile::flow::Exit;
 use crate::compile::op::{touches, SlotSet, Touch};
 use crate::compile::optimise::dead::live_throughout;
-use crate::compile::optimise::Optimised;
+use crate::compile::optimise::{Optimised, MOST_OPS};
 use crate::exec::{Machine, STEPS_MAX};
 use crate::packet::Packet;
 use crate::schema::Schema;
@@ -44,8 +45,8 @@ use crate::table::{packing, Place, Table, LARGE};
 pub(crate) use self::frames::EMITTED;
 pub(crate) use self::lower::TIMED_OUT;
 
-/// Programs of more operations are not compiled: that would take too long.
-const MOST_OPS: usize = 30_000;
+/// What is known of places where blocks begin may take so many bytes: blocks and fields can be many, but not both.
+const STATES_BYTES: usize = 256 << 20;
 
 /// The machine code of a program.
 pub(crate) struct Compiled {
@@ -131,6 +132,13 @@ impl Native<'_> {
     /// Slots, and what is kept like them.
     fn places(&self) -> usize {
         self.program.template.len() + 3
+    }
+
+    /// Blocks of a function with their copies, at most.
+    fn blocks(&self) -> usize {
+        let flow = &self.optimised.flow;
+        let written = flow.roots.iter().map(|&root| flow.order(root).len());
+        written.max().unwrap_or(0) + MORE_COPIES
     }
 
     fn parsed(&self) -> usize {
@@ -251,27 +259,16 @@ impl Native<'_> {
 /// What cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotCompiled {
-    #[error("the program has {0} operations, more than {MOST_OPS}")]
+    #[error("with a copy of each action where it is called, the program has at least {0} operations, more than {MOST_OPS}")]
     TooLarge(usize),
-    #[error("the program is not in the form that is compiled")]
-    Form,
+    #[error("of {blocks} blocks and {places} words of fields, more than {STATES_BYTES} bytes would have to be known")]
+    States { blocks: usize, places: usize },
     #[error("a fault in the compiler: the code comes back without a step")]
     Endless,
     #[error("this processor is not known: {0}")]
     Processor(String),
     #[error("{0}")]
     Code(String),
-}
-
-impl NotCompiled {
-    /// Of a program whose actions, each copied to where it is called, are too much.
-    pub fn too_large(program: &Program) -> NotCompiled {
-        let operations = program.operations;
-        match operations > MOST_OPS {
-            true => NotCompiled::TooLarge(operations),
-            false => NotCompiled::Form,
-        }
-    }
 }
 
 /// Compiles a program.
@@ -290,6 +287,11 @@ pub(crate) fn compile(optimised: Optimised, schema: &Schema) -> Result<Compiled,
         warm: Vec::new(),
         call_conv: module.target_config().default_call_conv,
     };
+    let blocks = native.blocks();
+    let places = native.places();
+    if blocks * places * size_of::<lower::Place>() > STATES_BYTES {
+        return Err(NotCompiled::States { blocks, places });
+    }
     if !native.parser_has_state() {
         native.warm = native.warm_tables();
     }
@@ -331,6 +333,9 @@ fn module() -> Result<JITModule, NotCompiled> {
         // In release builds too: what is wrong in the code of a client's program is an error, not a write to anywhere.
         ("enable_verifier", "true"),
         ("unwind_info", "false"),
+        // A frame that does not fit on the stack ends the process; without, it would write to what lies behind.
+        ("enable_probestack", "true"),
+        ("probestack_strategy", "inline"),
     ] {
         let set = flags.set(name, value);
         set.map_err(|error| NotCompiled::Code(error.to_string()))?;

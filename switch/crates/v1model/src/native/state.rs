@@ -4,7 +4,8 @@
 use std::mem::{offset_of, size_of};
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{types, BlockArg, InstBuilder, StackSlotData, StackSlotKind, Value};
+use cranelift_codegen::ir::{types, BlockArg, InstBuilder, Value};
+use cranelift_codegen::ir::{StackSlot, StackSlotData, StackSlotKind};
 
 use super::calls::{self, ByWords, Context};
 use super::lower::{trusted, Known, Lower};
@@ -17,6 +18,9 @@ use crate::externs::{Cells, Counters, Registers};
 use crate::schema::MatchKind;
 use crate::state::State;
 use crate::table::Table;
+
+/// Words of a call's input that are written to the stack; a longer one the interpreter reads.
+const INPUT_WORDS: usize = 1024;
 
 impl Lower<'_, '_> {
     /// False when it is none of these.
@@ -195,7 +199,7 @@ impl Lower<'_, '_> {
     pub fn lookup(&mut self, table: u16) -> (Option<Value>, Value) {
         let code = &self.native.program.tables[usize::from(table)];
         let number = self.number(table.into());
-        if code.profile.is_some() || code.meter.is_some() {
+        if code.profile.is_some() || code.meter.is_some() || code.key.len() > INPUT_WORDS {
             let program = self.native.program;
             let touched = |f: &mut Visit| lookup(program, &program.tables[usize::from(table)], f);
             let code = self.with_memory(touched, |l| l.call(calls::apply(), &[number])[0]);
@@ -215,8 +219,7 @@ impl Lower<'_, '_> {
                 return (Some(found[0]), found[1]);
             }
         }
-        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, limbs.len() as u32 * 8, 3);
-        let place = self.b.create_sized_stack_slot(data);
+        let place = self.input(limbs.len());
         for (i, &limb) in limbs.iter().enumerate() {
             self.b.ins().stack_store(limb, place, i as i32 * 8);
         }
@@ -224,6 +227,19 @@ impl Lower<'_, '_> {
         let limbs = self.number(limbs.len() as u64);
         let found = self.call(calls::find(), &[number, key, limbs]);
         (Some(found[0]), found[1])
+    }
+
+    /// So many words of the stack for the input of the next call.
+    fn input(&mut self, words: usize) -> StackSlot {
+        let bytes = words as u32 * 8;
+        let b = &mut self.b;
+        let place = *self.input.get_or_insert_with(|| {
+            let data = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 3);
+            b.create_sized_stack_slot(data)
+        });
+        let size = &mut b.func.sized_stack_slots[place].size;
+        *size = bytes.max(*size);
+        place
     }
 
     /// The limbs of a table's key.
@@ -301,13 +317,11 @@ impl Lower<'_, '_> {
                 _ => return None,
             }
         }
+        if present.len() > INPUT_WORDS {
+            return None;
+        }
         // A word that is shorter than 64 bits is stored whole; the next one covers what is too much.
-        let data = StackSlotData::new(
-            StackSlotKind::ExplicitSlot,
-            (present.len() as u32 + 1) * 8,
-            3,
-        );
-        let place = self.b.create_sized_stack_slot(data);
+        let place = self.input(present.len() + 1);
         let mut at = 0;
         for word in present {
             assert!(word.bytes <= 8);

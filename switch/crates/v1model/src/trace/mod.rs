@@ -12,10 +12,12 @@
 mod record;
 
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::compile::code::{Note, Op, Program};
+use crate::compile::Compiled;
 use crate::error::LoadError;
 use crate::pipeline::Pipeline;
 use crate::state::State;
@@ -52,14 +54,18 @@ pub struct Tracer {
     pipeline: Pipeline,
 }
 
+/// The compiled program of a pipeline, for tracers of it.
+#[derive(Clone)]
+pub struct Traced(pub(crate) Arc<Compiled>);
+
 impl Tracer {
-    /// The program of this JSON.
+    /// Of the program of `Pipeline::traced`.
     ///
     /// # Errors
-    /// As `Pipeline::from_json`.
-    pub fn from_json(json: &[u8]) -> Result<Tracer, LoadError> {
+    /// Its state takes more memory than there is.
+    pub fn new(program: Traced) -> Result<Tracer, LoadError> {
         Ok(Tracer {
-            pipeline: Pipeline::noted(json)?,
+            pipeline: Pipeline::noted(program.0)?,
         })
     }
 
@@ -73,7 +79,8 @@ impl Tracer {
         f: impl FnOnce(&mut Pipeline) -> R,
     ) -> Option<R> {
         let own = &mut self.pipeline;
-        if own.schema != real.schema {
+        // Another program of the same schema has other calculations: its state would not fit.
+        if own.program_id() != real.program_id() {
             return None;
         }
         std::mem::swap(&mut own.state, &mut real.state);

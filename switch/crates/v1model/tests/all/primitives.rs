@@ -3,7 +3,7 @@
 
 use crate::common::minimal::*;
 use serde_json::{json, Value};
-use v1model::{Effects, Pipeline, Std};
+use v1model::{Effects, Engine, Pipeline, Std};
 
 /// What is seen of a packet after ingress and after egress.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,14 +16,18 @@ struct Seen {
 
 fn run(program: &Value, frame: &[u8]) -> Seen {
     let mut pipeline = Pipeline::from_json(&bytes(program)).unwrap();
-    let (mut packet, mut fx) = (pipeline.new_packet(), Effects::new());
+    run_in(&mut pipeline, &mut Effects::new(), frame)
+}
+
+fn run_in(pipeline: &mut Pipeline, fx: &mut Effects, frame: &[u8]) -> Seen {
+    let mut packet = pipeline.new_packet();
     packet.load(frame);
     pipeline.reset(&mut packet);
-    pipeline.parse(&mut packet, &mut fx);
-    pipeline.ingress(&mut packet, 0, &mut fx);
+    pipeline.parse(&mut packet, fx);
+    pipeline.ingress(&mut packet, 0, fx);
     let ingress = pipeline.std_get(&packet, Std::EgressSpec);
     let group = pipeline.std_get(&packet, Std::McastGrp);
-    pipeline.egress(&mut packet, 0, &mut fx);
+    pipeline.egress(&mut packet, 0, fx);
     let egress = pipeline.std_get(&packet, Std::EgressSpec);
     pipeline.deparse(&mut packet);
     Seen {
@@ -199,4 +203,96 @@ fn random_between_crossed_bounds_leaves_the_field_at_every_width() {
     let sent = frame(1, u128::MAX, 0x77);
     assert_eq!(run(&program(6, 5), &sent).frame, sent);
     assert_eq!(run(&program(5, 5), &sent).frame, frame(1, 5, 5));
+}
+
+fn expression(value: Value) -> Value {
+    json!({"type": "expression", "value": value})
+}
+
+#[test]
+fn an_expression_may_be_deep_and_one_that_is_too_deep_is_refused() {
+    let sum = |operators| {
+        let plus = |left, _| expression(json!({"op": "+", "left": left, "right": number(1)}));
+        let sum = (0..operators).fold(field("h", "n"), plus);
+        minimal(&[assign(field("h", "n"), sum)], &[])
+    };
+    assert_eq!(run(&sum(200), &frame(7, 2, 3)).frame, frame(207, 2, 3));
+    // As deep as may be: 8 brackets are around the operators. Those in a text do not count.
+    let deepest = sum(496);
+    assert_eq!(run(&deepest, &frame(7, 2, 3)).frame, frame(503, 2, 3));
+    let text = deepest.to_string();
+    let text = text.replacen('{', r#"{"[[\"[\\": 0,"#, 1);
+    assert!(Pipeline::from_json(text.as_bytes()).is_ok());
+    for operators in [497, 50_000] {
+        let (open, close) = (r#"{"value":{"left":"#, "}}");
+        let operand = r#"[[[[[[[[]]]]]]]]"#;
+        let text = open.repeat(operators) + operand + &close.repeat(operators);
+        let error = Pipeline::from_json(text.as_bytes()).err().unwrap();
+        let depth = 2 * operators + 8;
+        let said = format!("the JSON has {depth} brackets in one another; a program may have 1000");
+        assert_eq!((error.path, error.message), ("/".into(), said));
+    }
+}
+
+/// `n` becomes a hash of such inputs.
+fn hash_of(inputs: Value) -> Value {
+    let calculation = json!({"type": "calculation", "value": "c"});
+    let parameters = json!([field("h", "n"), number(0), calculation, number(1 << 32)]);
+    let hash = op("modify_field_with_hash_based_offset", parameters);
+    let mut program = minimal(&[hash], &[]);
+    program["calculations"] = json!([{"name": "c", "id": 0, "algo": "crc32", "input": inputs}]);
+    program
+}
+
+#[test]
+fn a_hash_of_more_than_a_stack_holds_is_the_same_in_both_engines() {
+    let long = json!({"type": "hexstr", "value": "0x12", "bitwidth": 65_536});
+    let program = hash_of(json!(vec![long; 300]));
+    let of = |engine| {
+        let mut pipeline = Pipeline::from_json(&bytes(&program)).unwrap();
+        pipeline.set_engine(engine);
+        run_in(&mut pipeline, &mut Effects::new(), &frame(1, 2, 3))
+    };
+    // This thread has the stack of any other.
+    assert_eq!(of(Engine::Native), of(Engine::Interpreter));
+}
+
+#[test]
+fn numbers_of_any_width_are_decimal_in_messages() {
+    let signed =
+        expression(json!({"op": "two_comp_mod", "left": field("h", "wide"), "right": number(128)}));
+    let values = json!([field("h", "wide"), field("h", "n"), expression(signed)]);
+    let text = json!({"type": "string", "value": "{}, {}, {}"});
+    let values = json!({"type": "parameters_vector", "value": values});
+    let program = minimal(&[op("log_msg", json!([text, values]))], &[]);
+    let mut pipeline = Pipeline::from_json(&bytes(&program)).unwrap();
+    for (wide, said) in [
+        (16, "16, 1, 16\n"),
+        (
+            u128::MAX - 1,
+            "340282366920938463463374607431768211454, 1, -2\n",
+        ),
+    ] {
+        let mut fx = Effects::new();
+        fx.log.enabled = true;
+        run_in(&mut pipeline, &mut fx, &frame(1, wide, 3));
+        assert_eq!(fx.log.text(), said);
+    }
+}
+
+#[test]
+fn a_signed_key_of_a_select_has_its_sign() {
+    let mut program = minimal(&[], &[]);
+    let signed = json!({"op": "two_comp_mod", "left": field("h", "small"), "right": number(8)});
+    let hit = json!({"op": "set", "parameters": [field("h", "n"), number(9)]});
+    let to = |value: &str, next: Value| json!({"type": "hexstr", "value": value, "mask": null, "next_state": next});
+    let default = json!({"type": "default", "value": null, "mask": null, "next_state": null});
+    let states = &mut program["parsers"][0]["parse_states"];
+    states[0]["transition_key"] = json!([expression(expression(signed))]);
+    states[0]["transitions"] = json!([to("0x80", json!("hit")), default]);
+    let state = json!({"name": "hit", "id": 1, "transition_key": [], "parser_ops": [hit], "transitions": [default]});
+    states.as_array_mut().unwrap().push(state);
+    for (small, n) in [(0x80, 9), (0, 1), (1, 1), (0x81, 1)] {
+        assert_eq!(run(&program, &frame(1, 2, small)).frame, frame(n, 2, small));
+    }
 }

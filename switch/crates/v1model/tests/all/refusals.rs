@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Programs that are refused: each with the place in its JSON, what is wrong there, and before any memory is taken.
 
+use crate::common::minimal::*;
 use serde_json::{json, Value};
 use v1model::{LoadError, Pipeline, BUDGET_BYTES};
 
@@ -533,4 +534,63 @@ fn an_empty_list_may_be_an_object() {
     assert!(load(&log).is_ok());
     log["checksums"] = json!({"name": "x"});
     refused(&log, "/checksums", "expected an array, found an object");
+}
+
+#[test]
+fn a_constant_of_a_hash_is_charged_with_what_it_becomes() {
+    let constant = json!({"type": "hexstr", "value": "0x0", "bitwidth": 65_536});
+    let mut hash = minimal(&[], &[]);
+    hash["calculations"] =
+        json!([{"name": "c", "id": 0, "algo": "crc32", "input": vec![constant; 20]}]);
+    let error = Pipeline::from_json_within(&bytes(&hash), 1 << 20).err();
+    let error = error.unwrap();
+    assert!(error.path.starts_with("/calculations/0/input/"), "{error}");
+    assert!(
+        error.message.starts_with("a constant would take"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_program_of_too_many_operations_is_left_to_the_interpreter() {
+    let add = |_| {
+        let sum = json!({"op": "+", "left": field("h", "n"), "right": number(1)});
+        assign(field("h", "n"), json!({"type": "expression", "value": sum}))
+    };
+    let pipeline = load(&minimal(&(0..21_000).map(add).collect::<Vec<_>>(), &[])).unwrap();
+    let why = pipeline.not_native().unwrap();
+    assert!(why.contains("operations, more than 20000"), "{why}");
+}
+
+#[test]
+fn many_fields_in_many_blocks_are_left_to_the_interpreter() {
+    // Each block that several ends lead to has what is known of each field: 60 KiB of JSON, gigabytes of memory.
+    let mut large = minimal(&[], &[]);
+    let fields: Vec<Value> = (0..3)
+        .map(|i| json!([format!("f{i}"), 1 << 20, false]))
+        .collect();
+    let types = large["header_types"].as_array_mut().unwrap();
+    types.push(json!({"name": "large_t", "id": 2, "fields": fields}));
+    let headers = large["headers"].as_array_mut().unwrap();
+    headers.push(json!({"name": "large", "id": 3, "header_type": "large_t", "metadata": true}));
+    let condition = |i: u64| {
+        let equal = json!({"op": "==", "left": field("h", "n"), "right": number(i)});
+        let next = if i == 0 {
+            "ingress_call".into()
+        } else {
+            format!("c{}", i - 1)
+        };
+        json!({
+            "name": format!("c{i}"), "id": i, "true_next": "ingress_call", "false_next": next,
+            "expression": {"type": "expression", "value": equal},
+        })
+    };
+    large["pipelines"][0]["conditionals"] = (0..200).map(condition).collect();
+    large["pipelines"][0]["init_table"] = json!("c199");
+    let pipeline = load(&large).unwrap();
+    let why = pipeline.not_native().unwrap();
+    assert!(
+        why.contains("words of fields, more than 268435456 bytes"),
+        "{why}"
+    );
 }

@@ -8,9 +8,8 @@ use v1model::{
     Effects, Entry, EntryAction, EntryKey, KeyMatch, MeterConfig, Pipeline, Std, TableId,
 };
 
-fn compiled(program: &str) -> Vec<u8> {
-    let folder = env!("CARGO_MANIFEST_DIR");
-    std::fs::read(format!("{folder}/tests/p4/compiled/{program}.json")).unwrap()
+fn tracer(bench: &Bench) -> Tracer {
+    Tracer::new(bench.pipeline.traced()).unwrap()
 }
 
 /// What leaves, and the steps of the ingress control.
@@ -38,7 +37,7 @@ fn no_difference(program: &str, fill: impl Fn(&mut Bench), packets: &[(Probe, u6
     let (mut plain, mut traced) = (Bench::load(program), Bench::load(program));
     fill(&mut plain);
     fill(&mut traced);
-    let mut tracer = Tracer::from_json(&compiled(program)).unwrap();
+    let mut tracer = tracer(&traced);
     for (number, (probe, now)) in packets.iter().enumerate() {
         let mut frame = probe.emit();
         frame.resize(60 + number % 40, 0xee);
@@ -107,7 +106,7 @@ fn counters_registers_and_random_numbers_are_as_if_nothing_had_been_traced() {
         bench.pipeline.find_table("MyIngress.by_key").unwrap(),
         bench.pipeline.find_counter("MyIngress.by_index").unwrap(),
     );
-    let mut tracer = Tracer::from_json(&compiled("state")).unwrap();
+    let mut tracer = tracer(&bench);
     for (probe, now) in packets() {
         trace(&mut tracer, &mut bench.pipeline, &probe.emit(), now);
     }
@@ -126,7 +125,7 @@ fn after_a_panic_in_a_trace_the_state_is_back_too() {
     let entry = lpm(&bench, table);
     bench.pipeline.table_insert(table, &entry, 0).unwrap();
     let counter = bench.pipeline.find_counter("MyIngress.by_index").unwrap();
-    let mut tracer = Tracer::from_json(&compiled("state")).unwrap();
+    let mut tracer = tracer(&bench);
     let frame = packets()[0].0.emit();
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         tracer.with(&mut bench.pipeline, |pipeline| {
@@ -196,7 +195,7 @@ fn steps_name_tables_entries_registers_and_source_lines() {
     let table = bench.pipeline.find_table("MyIngress.by_key").unwrap();
     let entry = lpm(&bench, table);
     bench.pipeline.table_insert(table, &entry, 0).unwrap();
-    let mut tracer = Tracer::from_json(&compiled("state")).unwrap();
+    let mut tracer = tracer(&bench);
     let probe = Probe {
         key: 0x0a00_0001,
         a: 2,
@@ -311,8 +310,8 @@ fn a_drop_through_a_copy_of_the_metadata_is_told_where_it_was_marked() {
         (vec![copy(own, real), mark(own)], None),
     ] {
         let program = minimal::bytes(&minimal::minimal(&ingress, &[]));
-        let mut tracer = Tracer::from_json(&program).unwrap();
         let mut real = Pipeline::from_json(&program).unwrap();
+        let mut tracer = Tracer::new(real.traced()).unwrap();
         let (_, steps) = trace(&mut tracer, &mut real, &minimal::frame(1, 2, 3), 0);
         let place = Place::find_drop(&steps, 511);
         let text = place.map(|p| p.source.unwrap().text);
@@ -322,7 +321,7 @@ fn a_drop_through_a_copy_of_the_metadata_is_told_where_it_was_marked() {
 
 #[test]
 fn another_program_is_not_traced() {
-    let mut tracer = Tracer::from_json(&compiled("meters")).unwrap();
+    let mut tracer = tracer(&Bench::load("meters"));
     let mut bench = Bench::load("state");
     assert!(tracer.with(&mut bench.pipeline, |_| ()).is_none());
 }

@@ -27,8 +27,8 @@ use crate::compile::code::{Op, Program};
 use crate::compile::op::{touches, Visit};
 use crate::native::NotCompiled;
 
-/// Programs of more operations stay as they are written.
-const MOST_OPS: usize = 20_000;
+/// Programs of more operations are neither optimised nor made machine code: that would take too long.
+pub(crate) const MOST_OPS: usize = 20_000;
 /// Specialisation ends at so many operations more: beyond, code is larger, not faster.
 const MORE: usize = 1_000;
 /// To zero so many slots is quicker than to begin anew behind them.
