@@ -294,7 +294,7 @@ mod tests {
             change["rate_bps"]
         );
         assert!(
-            bad.ends_with("line 2: 0 ms is before 1 ms; the times of a trace never go back"),
+            bad.ends_with("number 2: 0 ms is before 1 ms; the times of a trace never go back"),
             "{bad}"
         );
         assert!(gone.contains("cannot be read: No such file"), "{gone}");

@@ -65,7 +65,7 @@ fn unknown_keys_and_wrong_types_are_told() {
         ("/switches/0/ports/2/scheduler", json!("fifo"), "switches[0].ports[2].scheduler: scheduler \"fifo\" is unknown; allowed: strict, wrr, drr, calendar, fq"),
         ("/switches/0/ports/2/link_layer", json!("ip"), "switches[0].ports[2].link_layer: link_layer \"ip\" is unknown; allowed: none, ethernet, atm"),
         ("/links/4/a_to_b/rate_bps", json!({"trace": 1}), "links[4].a_to_b.rate_bps: trace: must be a file or a list"),
-        ("/links/4/a_to_b/rate_bps", json!({"trace": [4, 2]}), "links[4].a_to_b.rate_bps: trace: line 2: 2 ms is before 4 ms; the times of a trace never go back"),
+        ("/links/4/a_to_b/rate_bps", json!({"trace": [4, 2]}), "links[4].a_to_b.rate_bps: trace: number 2: 2 ms is before 4 ms; the times of a trace never go back"),
         ("/changes/0/set/rate_bps", json!({"trace": "/nowhere.trace"}), "changes[0].set.rate_bps: trace: /nowhere.trace: cannot be read: No such file"),
         ("/flows/0/start_ns", json!(-1), "flows[0].start_ns: invalid value: integer `-1`, expected u64"),
         ("/hosts/0/ip", json!("10.0.0"), "hosts[0].ip: invalid IPv4 address syntax"),
