@@ -386,7 +386,7 @@ def test_messages_as_json_lines_which_are_the_switch_s_own() -> None:
         (["-i", "511@sa"], '"511" is not a port number from 0 to 510'),
         (["-i", "510@sa"], "port 510 is the CPU port and cannot be an interface"),
         (["-i", "1@sa", "-i", "1@sb"], "port 1 exists already"),
-        (["-i", "1@sa", "-i", "2@sa"], 'interface "sa" is given for port 1 and for port 2'),
+        (["-i", "1@sa", "-i", "2@sa"], 'interface "sa" is used twice, by port 1 of'),
         (["--port", "4:rate=1Mbit"], "--port 4: port 4 has no interface; give it one by -i 4@NAME"),
         (["-i", "1@sa", "--port", "1:rate=fast"], '"fast" is not a rate such as 2Mbit'),
         (
