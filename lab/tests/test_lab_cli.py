@@ -109,6 +109,10 @@ def test_show_says_how_to_run_what_has_no_textbook_senders(tmp_path: Path) -> No
     assert f"run it: fairlane lab run {path} --runtime kernel (or --runtime mininet)" in words(lab("show", str(path)))
 
 
+def test_show_tells_settings_of_links_that_are_words() -> None:
+    assert "jitter_distribution normal" in words(lab("show", "leo-share"))
+
+
 def test_show_prints_a_sentence_with_several_bounds_once() -> None:
     text = words(lab("show", "qthresh-table2"))
     assert "sim: 84 points, 5040 runs of 40 s" in text

@@ -142,7 +142,7 @@ def _links_table(topology: Topology) -> Table:
             if port:
                 queue = port.qdisc or f"{port.queue_packets} packets, {port.queues} {port.scheduler}"
             more = way.model_dump(exclude_defaults=True, exclude={"delay_us", "rate_bps"}).items()
-            also = ", ".join(f"{key} {'varies' if isinstance(value, Series) else f'{value:g}'}" for key, value in more)
+            also = ", ".join(f"{key} {'varies' if isinstance(value, Series) else value}" for key, value in more)
             numbers = ["" if not rate else "varies" if isinstance(rate, Series) else format_rate(rate)]
             numbers.append("varies" if isinstance(way.delay_us, Series) else format_time(way.delay_us / 1e6))
             rows.setdefault((*numbers, queue, also), []).append(f"{sender} → {receiver}")

@@ -181,7 +181,7 @@ def _flows(
     if sender.is_udp or flow.app.kind == "web" or flow.app.times > 1:
         for index, name in enumerate(names):
             # A port that was used again is named again.
-            peers = {peer["local"]: None for peer in written["summary"]["peers"] if peer["flow"] == index}
+            peers = dict.fromkeys(peer["local"] for peer in written["summary"]["peers"] if peer["flow"] == index)
             all_bytes = Samples.total([Samples.of(received[peer]) for peer in peers if peer in received])
             given = _of_transfers(running, index, written)
             variant = "udp" if sender.is_udp else flow.variant
