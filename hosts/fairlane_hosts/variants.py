@@ -336,6 +336,19 @@ _ROWS = (
         is_not="the paper's in: beta 0.2, S_max 16, a quarter of the way to W_max for half of it (cc/bic_linux.h)",
     ),
     _modern(
+        name="hybla",
+        header="hybla",
+        paper="Caini & Firrincieli 2004, as Linux tcp_hybla",
+        is_not="the paper's in: no first ssthresh from a measured bandwidth, no pacing. SACK, RACK, timestamps and F-RTO are on (cc/hybla.h)",
+    ),
+    _modern(
+        name="hybla-linux",
+        header="hybla",
+        builtin="hybla",
+        paper="Caini & Firrincieli 2004; Linux tcp_hybla, where the kernel has it",
+        is_not="the paper's in: no first ssthresh from a measured bandwidth, no pacing; SACK, RACK, timestamps and F-RTO are on",
+    ),
+    _modern(
         name="dctcp",
         header="dctcp",
         paper="RFC 8257",

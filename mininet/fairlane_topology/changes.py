@@ -44,9 +44,7 @@ def schedule(changes: Sequence[LinkChange], until_s: float = float("inf")) -> It
 
 def change_problems(changes: Sequence[LinkChange], links: Sequence[Link]) -> Iterator[tuple[int, str, str]]:
     """(index, key, what is wrong) of changes that name no link, or whose settings do not fit those in force by then."""
-    by_name = dict[str, Link]()
-    for link in links:
-        by_name.setdefault(link.name, link)  # of parallel links the first one has the name
+    by_name = {link.name: link for link in links}
     for index, change in enumerate(changes):
         if change.link not in by_name:
             yield index, "link", f"there is no link {short(repr(change.link))}; there are {', '.join(by_name)}"

@@ -20,11 +20,11 @@ from fairlane_switch.link_control import Change
 from fairlane_switch.link_model import LinkOptions, LinkSettings
 from fairlane_switch.link_presets import PRESETS
 from fairlane_switch.link_series import FILE_KEYS, Varying, native, times_in
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
 
 TOPOLOGIES = Path(__file__).parents[1] / "topologies"
 """The folder of topology files."""
-_ENDPOINT = re.compile(r"^(h[0-9]{1,4}|s[0-9]{1,4}(?=-p))(?:-p([0-9]{1,3}))?$")
+_ENDPOINT = re.compile(r"^(h[0-9]{1,4}|s[1-9][0-9]{0,3}(?=-p))(?:-p([0-9]{1,3}))?$")
 
 
 def _endpoint(text: object) -> LinkEnd:
@@ -114,6 +114,7 @@ class Link(Direction):
     """Its frames cross the kernel, where tcpdump sees them, also between two switches in one process."""
     a_to_b: Direction = Direction()
     b_to_a: Direction = Direction()
+    _number: int = PrivateAttr(default=1)
 
     @model_validator(mode="before")
     @classmethod
@@ -144,10 +145,17 @@ class Link(Direction):
             values[name] = Direction.model_construct(**way)
         return self.model_copy(update=values)
 
+    def numbered(self, number: int) -> Link:
+        """The link as the `number`th, from 1, of those between its nodes."""
+        copy = self.model_copy()
+        copy._number = number
+        return copy
+
     @property
     def name(self) -> str:
-        """The nodes at its ends, `s1-s2`."""
-        return f"{self.a.node}-{self.b.node}"
+        """The nodes at its ends, `s1-s2`; a second link from `s1` to `s2` is `s1-s2#2`."""
+        nodes = f"{self.a.node}-{self.b.node}"
+        return nodes if self._number == 1 else f"{nodes}#{self._number}"
 
     @property
     def at_host(self) -> bool:

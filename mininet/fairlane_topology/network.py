@@ -237,11 +237,7 @@ class Network:
                     f"there is an interface {name} already, which is not ours: end what made it, or 'ip link delete {name}'"
                 )
         self._interfaces = names
-        for carried in (carried for carried, _ in plans if carried):
-            made = self._process["links"]
-            if any(carried["name"] == other["name"] for other in made):  # parallel links
-                carried["name"] += f"#{len(made)}"
-            made.append(carried)
+        self._process["links"] = [carried for carried, _ in plans if carried]
         self._write()
         nodes = {**self.hosts, **self.switches}
         for link, (_, wire_ends) in zip(self.topology.links, plans, strict=True):

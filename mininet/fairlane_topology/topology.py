@@ -120,7 +120,7 @@ class SwitchSpec(Strict):
 
 class _File(Strict):
     hosts: dict[Annotated[str, Field(pattern=r"^h[0-9]{1,4}$")], HostSpec]
-    switches: dict[Annotated[str, Field(pattern=r"^s[0-9]{1,4}$")], SwitchSpec]
+    switches: dict[Annotated[str, Field(pattern=r"^s[1-9][0-9]{0,3}$")], SwitchSpec]
     links: list[Link]
     changes: list[LinkChange] = Field(default_factory=list[LinkChange])
     name: str = ""
@@ -154,7 +154,7 @@ class Topology:
         return str(self.addresses(host)[0])
 
     def link(self, name: str) -> Link:
-        """The first link of that name."""
+        """The link of that name."""
         return next(link for link in self.links if link.name == name)
 
     @property
@@ -286,6 +286,8 @@ def check(document: Any, origin: str = "topology") -> Topology:
     file: _File = validate(_File, document, origin)
     try:
         links = _with_mtus([_link(spec, f"/links/{index}", file) for index, spec in enumerate(file.links)], file)
+        names = [link.name for link in links]
+        links = [link.numbered(names[:index].count(link.name) + 1) for index, link in enumerate(links)]
         ports = _ports(file, links)
         changes = _changes(file, links)
         done = [(change.link, change.change) for change in changes]
@@ -330,9 +332,9 @@ def validate(model: type[Any], document: Any, origin: str, pointer: str = "") ->
 
 
 def _check_each_once(topology: Topology) -> None:
-    """Raises TopologyError where two switches have a number, two hosts a MAC or an IP address in common."""
+    """Raises TopologyError where two hosts have a MAC or an IP address in common."""
     taken: dict[str, str] = {}
-    found = [(f"/switches/{name}", f"number {int(name[1:])}") for name in topology.switches]
+    found: list[tuple[str, str]] = []
     for name in topology.hosts:
         values = (topology.mac(name), *map(str, topology.addresses(name)))
         found += [(f"/hosts/{name}/{key}", value) for key, value in zip(("mac", "ip", "ipv6"), values, strict=False)]

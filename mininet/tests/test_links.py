@@ -216,13 +216,16 @@ def test_bad_links_and_changes_say_what_where_and_what_is_allowed(
         fl_topology.check(document(link, changes))
 
 
-def test_a_change_is_checked_at_the_parallel_link_that_it_is_made_at() -> None:
+def test_parallel_links_have_names_of_their_own() -> None:
     both = document({}, [{"at_s": 1, "link": "s1-s2", "jitter_ms": 20}])
     both["links"].append({"a": "s1-p4", "b": "s2-p4", "delay": "50ms"})
     with pytest.raises(fl_topology.TopologyError, match=r"/changes/0/jitter_ms: 20000 exceeds delay_us \(0\)"):
         fl_topology.check(both)
     both["links"][1]["delay"], both["links"][3]["delay"] = "50ms", 0
-    assert fl_topology.check(both).link("s1-s2").a_to_b.delay_us == 50_000
+    both["changes"].append({"at_s": 1, "link": "s1-s2#2", "loss": 0.1})
+    checked = fl_topology.check(both)
+    assert [checked.link(name).a_to_b.delay_us for name in ("s1-s2", "s1-s2#2")] == [50_000, 0]
+    assert [link.name for link in checked.links if link.emulated] == ["s1-s2", "s1-s2#2"]
 
 
 @pytest.mark.parametrize(

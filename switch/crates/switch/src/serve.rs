@@ -163,7 +163,7 @@ pub fn make_device(options: &Options) -> Result<Device, String> {
         run_seed: options.seed.unwrap_or(1),
         ..DeviceConfig::default()
     });
-    for (i, binding) in options.interface.iter().enumerate() {
+    for binding in &options.interface {
         if binding.port == options.cpu_port {
             return Err(format!(
                 "port {} is the CPU port and cannot be an interface; --cpu-port names another one",
@@ -174,15 +174,6 @@ pub fn make_device(options: &Options) -> Result<Device, String> {
             return Err(format!(
                 "interface \"{CPU_NAME}\" of port {}: gNMI's paths name the CPU port so; give the interface another name",
                 binding.port
-            ));
-        }
-        if let Some(twin) = options.interface[..i]
-            .iter()
-            .find(|b| b.interface == binding.interface)
-        {
-            return Err(format!(
-                "interface \"{}\" is given for port {} and for port {}",
-                binding.interface, twin.port, binding.port
             ));
         }
         let named = options.port.iter().rev().find(|p| p.port == binding.port);
@@ -314,11 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn two_ports_of_one_name_are_refused() {
-        assert_eq!(
-            refused("-i 1@s1-eth1 -i 3@s1-eth1"),
-            "interface \"s1-eth1\" is given for port 1 and for port 3"
-        );
+    fn the_cpu_ports_name_is_refused() {
         assert_eq!(
             refused("-i 1@s1-eth1 -i 3@cpu"),
             "interface \"cpu\" of port 3: gNMI's paths name the CPU port so; give the interface another name"
