@@ -235,6 +235,7 @@ def test_an_axis_called_control_gives_its_labels_as_a_parameter() -> None:
         (('sender = "h2"', 'sender = "h9"'), "small.toml: flows[1].sender: there is no host 'h9'. There are: h1, h2, h3"),
         (('links."h*"', 'links."s1-s3"'), "small.toml: topology.links.s1-s3: there is no link 's1-s3'. Did you mean 's1-s2'? There are: h1-s1, h2-s1, s1-s2, h3-s2"),
         (('ports.s1-p3', 'ports.s1-p9'), "small.toml: topology.ports.s1-p9: there is no switch port 's1-p9'. Did you mean 's1-p3'? There are: s1-p1, s1-p2, s1-p3, s2-p1, s2-p2"),
+        (('base = "dumbbell"', 'base = "dumbbell"\nports."s1-p3" = { buffer = { bdp = 1 } }'), "small.toml: topology.ports.s1-p3: queue_packets and buffer both say how many packets may wait; allowed: one of them"),
         (('base = "dumbbell"', 'base = "dumbell"'), "small.toml: topology.base: there is no topology 'dumbell'. Did you mean 'dumbbell'?"),
         (('rate_bps = "topology.links', 'rate = "topology.links'), "small.toml: sets.rate: there is no parameter 'rate'. Did you mean 'rate_at'? There are: scheme, sender,"),
         (('rate_bps = "topology.links.s1-s2.rate_bps"\n', ""), "small.toml: sets.rate_bps: is missing: rate_bps is no key of control, tcp or run; say which keys it sets, such as flows.NAME.variant, or []"),

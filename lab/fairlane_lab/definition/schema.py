@@ -96,6 +96,12 @@ class PortChanges(Strict):
     qdisc: fl_topology.Qdisc | None = None
     bottleneck: bool | None = None
 
+    @model_validator(mode="after")
+    def _one_length(self) -> PortChanges:
+        if self.buffer is not None and self.queue_packets is not None:
+            raise ValueError("queue_packets and buffer both say how many packets may wait; allowed: one of them")
+        return self
+
 
 class TopologySpec(Strict):
     """A file of mininet/topologies and what is different in it."""
