@@ -77,7 +77,7 @@ def test_a_bottleneck_without_settings_has_the_defaults(name: str) -> None:
 
 def test_the_arguments_are_the_rfc_s_and_the_paper_s() -> None:
     codel = program_of("codel").arguments(PORT, program_of("codel").Settings())
-    assert codel == {"target_us": 5_000, "interval_us": 100_000, "max_packet_bytes": 1_014, "ecn": 1}
+    assert codel == {"target_us": 5_000, "interval_us": 100_000, "max_packet_bytes": 1_022, "ecn": 1}
     assert program_of("fq_codel").arguments(PORT, program_of("fq_codel").Settings())["queues_count"] == 16
     # RFC 9332 A.1: Tupdate 15 ms, alpha 0.15 and beta 3 Hz, a ramp from 0.8 to 1.2 ms; in 2^-40 for each us
     dualpi2 = program_of("dualpi2").arguments(PORT, program_of("dualpi2").Settings())
@@ -115,8 +115,31 @@ def test_cebinae_says_which_ports_it_cannot_manage(rate_bps: float, settings: di
 
 
 @pytest.mark.parametrize(
+    ("port", "problem"),
+    [
+        ({"rate_bps": 50_000, "mtu": 1500}, "ports[0].round: 1250 bytes in two rounds take no frame of 1514 bytes; must be at least 121.1ms"),
+        ({"rate_bps": 1e6, "link_layer": "atm"}, "ports[0].link_layer: atm: the line never carries the port's rate in bytes of frames; must be none"),
+    ],
+)  # fmt: skip
+def test_cebinae_says_where_it_would_drop_everything_or_do_nothing(port: dict[str, Any], problem: str) -> None:
+    ports = (PortState(port=3, queues=2, scheduler="calendar", **port),)
+    run = RunState(name="t", program="cebinae", switches=(SwitchState(name="s1", grpc="x:1", ports=ports),))
+    config = read_text('program = "cebinae"\n[[ports]]\nswitch = "s1"\nport = 3\nround = "100ms"', "f.toml")
+    program = program_of("cebinae")
+    assert list(program.check(config.part_of(program, run), run)) == [problem]
+
+
+def test_a_margin_of_0_still_taxes_the_largest_flow() -> None:
+    program = program_of("cebinae")
+    told = program.arguments(PORT, program.Settings.model_validate({"flow_margin": 0}))
+    assert told["flow_share"] == 2**24 - 1
+    assert program.settings_from(told).flow_margin == 0
+
+
+@pytest.mark.parametrize(
     ("text", "problem"),
     [
+        ('program = "pie"\n[[ports]]\nswitch = "s1"\nport = 3\nupdate = "300ms"', "update"),
         ('program = "codel"\n[[ports]]\nswitch = "s1"\nport = 3\ntarget = 5', "must be a text with a unit"),
         ('program = "pie"\n[[ports]]\nswitch = "s1"\nport = 3\ntargte = "5ms"', "did you mean 'target'"),
         ('program = "red"\n[[ports]]\nswitch = "s1"\nport = 3\nmax_p = 1.5', "less than or equal to 1"),

@@ -84,18 +84,19 @@ def test_what_a_sender_says_is_not_drawn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "port", "problem"),
+    ("name", "given", "port", "problem"),
     [
-        ("priority_queues = 9", {}, "ports[0].priority_queues: the port has 8 queues; must be 1 to 8"),
-        ("queue_limit = 41", {}, "ports[0].queue_limit: a queue of the port holds 40 packets; must be 1 to 40"),
-        ("queue_limit = 5", {"scheduler": "drr"}, "ports[0]: the port's scheduler is drr; sp_pifo needs strict"),
+        ("sp_pifo", "priority_queues = 9", {}, "ports[0].priority_queues: the port has 8 queues; must be 1 to 8"),
+        ("sp_pifo", "queue_limit = 41", {}, "ports[0].queue_limit: a queue of the port holds 40 packets; must be 1 to 40"),
+        ("sp_pifo", "queue_limit = 5", {"scheduler": "drr"}, "ports[0]: the port's scheduler is drr; sp_pifo needs strict"),
+        ("aifo", "queue_capacity = 41", {}, "ports[0].queue_capacity: the port's queue holds 40 packets; must be 1 to 40"),
     ],
-)
-def test_what_the_port_s_queues_cannot_do(given: str, port: dict[str, Any], problem: str) -> None:
-    config = read_text(f'program = "sp_pifo"\n[[ports]]\nswitch = "s1"\nport = 3\n{given}', "f.toml")
+)  # fmt: skip
+def test_what_the_port_s_queues_cannot_do(name: str, given: str, port: dict[str, Any], problem: str) -> None:
+    config = read_text(f'program = "{name}"\n[[ports]]\nswitch = "s1"\nport = 3\n{given}', "f.toml")
     switch = SwitchState(name="s1", grpc="x:1", ports=(PORT.model_copy(update=port),))
-    run = RunState(name="t", program="sp_pifo", switches=(switch,))
-    program = program_of("sp_pifo")
+    run = RunState(name="t", program=name, switches=(switch,))
+    program = program_of(name)
     assert list(program.check(config.part_of(program, run), run)) == [problem]
     assert list(program.check(config.part_of(program), None)) == []
 

@@ -159,5 +159,5 @@ class CodelProgram(AqmProgram):
     }
 
     def arguments(self, port: PortState, settings: Any) -> Mapping[str, int]:
-        """As `PortProgram`; the longest frame is the link's."""
-        return {**super().arguments(port, settings), "max_packet_bytes": longest_frame_bytes(port.mtu)}
+        """As `PortProgram`; the longest frame is the link's, with the tags of two VLANs."""
+        return {**super().arguments(port, settings), "max_packet_bytes": longest_frame_bytes(port.mtu) + 8}

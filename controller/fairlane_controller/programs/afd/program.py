@@ -38,7 +38,7 @@ class Afd(AqmProgram):
         "The paper's Q_target: what should wait."
         sample: Annotated[int, Param("sample"), Field(ge=1, le=65_535)] = 5
         "The paper's s: one of so many packets comes into the shadow buffer, which holds 512."
-        update: Annotated[Duration, Param("update_us", 1e6), Field(ge=1e-6, le=10)] = 0.00625
+        update: Annotated[Duration, Param("update_us", 1e6), Field(ge=1e-6, le=0.25)] = 0.00625
         "From one update of M_fair to the next."
         alpha: Annotated[float, Param("alpha", ONE, digits=3), Field(ge=0, le=1_000)] = 1.7
         "Gain of the queue before: M_fair grows by `alpha` times what it was above the target."

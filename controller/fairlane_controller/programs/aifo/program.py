@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from fairlane import Packets, Param, PortState, WindowProgram, WindowSettings
@@ -27,6 +27,11 @@ class Aifo(WindowProgram):
     def arguments(self, port: PortState, settings: Any) -> Mapping[str, int]:
         """As `PortProgram`; C is the queue's capacity where it is not given."""
         return {"capacity_packets": port.queue_packets or DEFAULT_CAPACITY, **super().arguments(port, settings)}
+
+    def check_port(self, port: PortState, settings: Any) -> Iterable[str]:
+        """Check the room of the port's queue."""
+        if port.queue_packets and (settings.queue_capacity or 0) > port.queue_packets:
+            yield f"queue_capacity: the port's queue holds {port.queue_packets} packets; must be 1 to {port.queue_packets}"
 
     def settings_for_queue(self, settings: Any, packets: int | None, size: int | None) -> Any:
         """Let C follow the queue's capacity."""

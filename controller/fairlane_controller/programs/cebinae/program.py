@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from fairlane import (
@@ -14,6 +14,7 @@ from fairlane import (
     Param,
     PortState,
     Settings,
+    longest_frame_bytes,
     out_of_range,
 )
 from pydantic import Field
@@ -79,10 +80,19 @@ class Cebinae(AqmProgram):
             "capacity_bytes": round(capacity),
             "taxed_max_bytes": round(capacity * (1 - settings.tax)),
             "tax_share": round((1 - settings.tax) / settings.period_rounds * ONE),
-            "flow_share": round((1 - settings.flow_margin) * ONE),
+            "flow_share": min(round((1 - settings.flow_margin) * ONE), ONE - 1),  # the largest flow is above it
             "saturated_bytes": round(period_bytes * (1 - settings.saturation_margin)),
             "queues": min(port.queues or 2, 2),
         }
+
+    def check_port(self, port: PortState, settings: Any) -> Iterable[str]:
+        """Check that two rounds take each frame, and that the port's rate is one of frames, as the program's bytes are."""
+        frame_bytes, room_bytes = longest_frame_bytes(port.mtu), round(2 * port.rate_bps * settings.round / 8)
+        if port.rate_bps and room_bytes < frame_bytes:
+            least_ms = 4000 * frame_bytes / port.rate_bps
+            yield f"round: {room_bytes} bytes in two rounds take no frame of {frame_bytes} bytes; must be at least {least_ms:.4g}ms"
+        if port.link_layer not in ("", "none"):
+            yield f"link_layer: {port.link_layer}: the line never carries the port's rate in bytes of frames; must be none"
 
     def settings_from(self, arguments: Mapping[str, int]) -> Any:
         """The inverse of `arguments`."""

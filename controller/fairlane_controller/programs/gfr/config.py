@@ -82,7 +82,7 @@ class SchemeSettings(Settings):
     "QMAX, e.g. 1000 or 1000cells."
     rate_form: Literal["time", "alpha"] = "time"
     "Form of (2) that measures r_i: weighted by time, or with the paper's fixed alpha."
-    rate_alpha: float = Field(default=0.9, ge=0, lt=1)
+    rate_alpha: float = Field(default=0.9, ge=0, le=255 / 256)
     'Alpha of (2) with `rate_form = "alpha"`.'
     rate_at: Literal["arrival", "acceptance"] = "acceptance"
     "Which frames (2) counts: acceptance, those that are accepted (the paper's pseudo-code), or arrival, all (its section 3.2)."

@@ -26,7 +26,7 @@ class Pie(AqmProgram):
 
         target: Annotated[Duration, Param("target_us", 1e6), Field(ge=1e-6, le=10)] = 0.015
         "Target queueing delay (RFC 8033 QDELAY_REF)."
-        update: Annotated[Duration, Param("update_us", 1e6), Field(ge=1e-6, le=10)] = 0.015
+        update: Annotated[Duration, Param("update_us", 1e6), Field(ge=1e-6, le=0.25)] = 0.015
         "From one update of the probability to the next (T_UPDATE)."
         max_burst: Annotated[Duration, Param("burst_us", 1e6), Field(ge=0, le=10)] = 0.15
         "Length of a burst after a quiet time in which no packet is dropped (MAX_BURST)."
