@@ -72,6 +72,24 @@ def test_completion_times_are_of_the_group_and_of_all() -> None:
     assert metrics["completion_p95_s"] == pytest.approx(8.3)
 
 
+def test_a_transfer_of_the_warm_up_is_not_counted_and_a_file_is() -> None:
+    app = App(kind="interactive", bytes=100, interval_s=1)
+    message = replace(scenario().flows[0], name="message", group="message", app=app, connections=2)
+    file = replace(scenario().flows[0], name="file", group="file", app=App(kind="bytes", bytes=9_000))
+    given = replace(scenario(), flows=(message, file), warmup_s=10.0)
+    transfers = [
+        Transfer("message-1", "message", 1.0, 100, 9.0),
+        Transfer("message-2", "message", 10.0, 100, 1.0),
+        Transfer("file", "file", 0.0, 9_000, 12.0),
+    ]
+    flows = [flow("message-1", 1e3, group="message"), flow("file", 1e3)]
+    rows = make_rows(given, RunResult(flows, [PORT], transfers), "sim", "embedded")
+    assert (rows["runs"][0]["completion_s[message]"], rows["runs"][0]["completion_s[file]"]) == (1.0, 12.0)
+    assert [row["flow"] for row in rows["transfers"]] == ["file", "message-2"]
+    later = make_rows(given, RunResult(flows, [PORT], transfers, cut_s=10.5), "sim", "embedded")["runs"][0]
+    assert "completion_s[message]" not in later
+
+
 def test_the_slowdown_is_over_the_least_time_of_the_flow_s_path() -> None:
     """2 Mbit/s, 2 ms and twice 1 ms: a packet of 1014 bytes and its ACK of 64 take 4.31 ms there, 0.86 ms on each access link."""
     web = replace(

@@ -18,7 +18,7 @@ from fairlane_hosts.programs import COUNTERS
 
 from fairlane_lab.definition.names import RUN_METRICS, column_kind
 from fairlane_lab.inputs import configuration
-from fairlane_lab.measures import ceiling_of, known_mean, known_sum, least_s, path_of
+from fairlane_lab.measures import INSTANT_S, ceiling_of, known_mean, known_sum, least_s, path_of
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, Transfer
 from fairlane_lab.scenario import Scenario, checked_topology, names_of, tcp_of
@@ -167,6 +167,12 @@ def spike_metrics(flows: Sequence[FlowResult], ports: Sequence[PortResult]) -> R
     }
 
 
+def counted_transfers(scenario: Scenario, transfers: Iterable[Transfer], cut_s: float) -> list[Transfer]:
+    """Those asked for from `cut_s` (seconds) on; files and programs whenever they began, as a run may have no other."""
+    whole = {name for flow in scenario.flows if flow.app.kind in ("bytes", "command") for name in names_of(flow)}
+    return [each for each in transfers if each.start_s >= cut_s - INSTANT_S or each.flow in whole]
+
+
 def with_slowdowns(scenario: Scenario, transfers: Sequence[Transfer]) -> list[Transfer]:
     """The transfers, those of `web` flows with their slowdown where their path has one managed port and costs time.
 
@@ -277,11 +283,11 @@ def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) 
         if point.metric == "cwnd_packets" and point.flow and cut_s <= point.t_s <= scenario.duration_s:
             windows.setdefault(point.flow, []).append(point.value)
     flows = sorted(result.flows, key=lambda flow: natural(flow.flow))
+    watched = viewings(scenario, result.transfers, cut_s)
     transfers = sorted(
-        with_slowdowns(scenario, result.transfers),
+        with_slowdowns(scenario, counted_transfers(scenario, result.transfers, cut_s)),
         key=lambda each: (each.start_s, natural(each.flow), each.completion_s),
     )
-    watched = viewings(scenario, transfers, cut_s)
     total_bps = sum(flow.goodput_bps for flow in flows)
     ceiling_bps = ceiling_of(scenario)
     part = find_part(scenario.program)
