@@ -91,20 +91,24 @@ def test_a_transfer_of_the_warm_up_is_not_counted_and_a_file_is() -> None:
 
 
 def test_the_slowdown_is_over_the_least_time_of_the_flow_s_path() -> None:
-    """2 Mbit/s, 2 ms and twice 1 ms: a packet of 1014 bytes and its ACK of 64 take 4.31 ms there, 0.86 ms on each access link."""
+    """2 Mbit/s, 2 ms and twice 1 ms each way. A segment of 700 bytes on the empty path takes four frames on three lines besides, and no less."""
     web = replace(
         scenario().flows[0], name="web", app=App(kind="web", arrivals_per_s=1, mean_bytes=5_000), connections=2
     )
     topology = json.loads((REPOSITORY / "mininet" / "topologies" / "dumbbell.json").read_text())
     changed = replace(scenario(), topology=topology, flows=(web, *scenario().flows))
-    rtt_s = 2 * (0.002 + 2 * 0.001) + 8 * (1_014 + 64) * (1 / 2e6 + 2 / 10e6)
-    least_s = 2 * rtt_s + 8 * 96_000 * 1_014 / 960 / 2e6
+    propagation_s = 2 * 2 * (0.002 + 2 * 0.001)
+    least_s = propagation_s + 8 * 96_000 * 1_014 / 960 / 2e6
+    alone_s = propagation_s + 8 * (3 * 54 + 754) * (1 / 2e6 + 2 / 10e6)
     given = [
         Transfer("web-2", "web", 0.0, 96_000, 3 * least_s),
         Transfer("reno", "reno", 0.0, 96_000, least_s),
         Transfer("web-1", "web", 0.0, 96_000, least_s, complete=False),
     ]
     assert [each.slowdown for each in with_slowdowns(changed, given)] == [pytest.approx(3), None, None]
+    (alone,) = with_slowdowns(changed, [Transfer("web-2", "web", 0.0, 700, alone_s)])
+    assert alone.slowdown is not None
+    assert 1 < alone.slowdown < 1.2
     metrics = slowdown_metrics(
         [
             replace(each, bytes=size, slowdown=slow)
