@@ -195,6 +195,8 @@ class Path:
     """Of the slow line."""
     rtt_s: float
     """Of a full segment on an empty path, serialisation included."""
+    delay_s: float
+    """Of that, propagation."""
     ber: float
     """Of the slow line, towards the receiver."""
     errors_in: Literal["frame", "payload"] = "frame"
@@ -260,27 +262,27 @@ def path_of(topology: fl_topology.Topology, scenario: Scenario, flow: Flow) -> P
         return None
     tcp = tcp_of(scenario, flow)
     others = set(topology.hosts) - {flow.sender, flow.receiver}
-    rtt_s, slow = 0.0, Direction()
+    delay_s, frames_s, slow = 0.0, 0.0, Direction()
     for link in topology.links:
         if {link.a.node, link.b.node} & others:
             continue
         ends = ((link.a, link.a_to_b), (link.b, link.b_to_a))
         rates = [topology.ports[end.node][end.port].rate_bps if end.port else way.rate_bps for end, way in ends]
-        rtt_s += sum(way.delay_us for _, way in ends) / 1e6
+        delay_s += sum(way.delay_us for _, way in ends) / 1e6
         if rate_bps := min(filter(None, rates), default=0):
-            rtt_s += 8 * (tcp.mss_bytes + overhead_bytes(tcp) + ACK_BYTES) / rate_bps
+            frames_s += 8 * (tcp.mss_bytes + overhead_bytes(tcp) + ACK_BYTES) / rate_bps
         slow = next((way for end, way in ends if (end.node, end.port) == ports[0]), slow)
-    rate_bps = float(topology.ports[ports[0][0]][ports[0][1]].rate_bps or 0)
-    return Path(rate_bps, rtt_s, slow.ber, slow.errors_in) if rate_bps and rtt_s else None
+    rate_bps, rtt_s = float(topology.ports[ports[0][0]][ports[0][1]].rate_bps or 0), delay_s + frames_s
+    return Path(rate_bps, rtt_s, delay_s, slow.ber, slow.errors_in) if rate_bps and rtt_s else None
 
 
 def least_s(path: Path, tcp: TcpOptions, size_bytes: int) -> float:
-    """The least time in which a transfer may be done: the handshake, a round trip, and its frames on the bottleneck.
+    """The least time in which a transfer may be done: the propagation of handshake and round trip, and its frames on the bottleneck, once.
 
     pFabric (SIGCOMM 2013) divides completion times by such a time; its connections are open already.
     """
     frames = size_bytes * (1 + overhead_bytes(tcp) / tcp.mss_bytes)
-    return 2 * path.rtt_s + 8 * frames / path.rate_bps
+    return 2 * path.delay_s + 8 * frames / path.rate_bps
 
 
 def offered_window_bytes(tcp: TcpOptions, flow: Flow) -> float:

@@ -312,7 +312,8 @@ class Scenario:
     flows: tuple[Flow, ...]
     duration_s: float
     warmup_s: float
-    """Not counted. Goodput and utilisation are over [warmup_s, duration_s]; all greedy flows have started by then."""
+    """Not counted. Goodput and utilisation are over [warmup_s, duration_s]; all greedy flows have started by then. Transfers count that are asked
+    for from then on; files (`bytes`) and programs (`command`) count whole."""
     program: str = DEFAULT_PROGRAM
     tcp: TcpOptions = USUAL_TCP
     control: Control = Control()

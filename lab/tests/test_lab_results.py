@@ -20,7 +20,15 @@ from fairlane_lab.definition.strict import Between
 from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.recording import read_lines
 from fairlane_lab.results import tables
-from fairlane_lab.results.rows import make_rows, merged_about, natural, run_metrics, slowdown_metrics, with_slowdowns
+from fairlane_lab.results.rows import (
+    Row,
+    make_rows,
+    merged_about,
+    natural,
+    run_metrics,
+    slowdown_metrics,
+    with_slowdowns,
+)
 from fairlane_lab.results.statistics import aggregate, aggregate_ratio, holm
 from fairlane_lab.results.tables import Store
 from fairlane_lab.results.verdicts import PointRuns, Verdict, judge
@@ -72,21 +80,54 @@ def test_completion_times_are_of_the_group_and_of_all() -> None:
     assert metrics["completion_p95_s"] == pytest.approx(8.3)
 
 
+def test_what_the_run_s_end_cut_is_beyond_any_quantile() -> None:
+    flows = [flow("a", 1e3, greedy=False), flow("b", 1e3, greedy=False)]
+    transfers = [Transfer("a", "a", 0.0, 1000, time_s) for time_s in (1.0, 2.0)]
+    cut = [Transfer(name, name, 0.0, 1000, 3.0, ran_s=2.5, complete=False) for name in ("a", "b")]
+    metrics = run_metrics(flows, [PORT], [*transfers, *cut])
+    of_groups = [[metrics[f"{name}[{group}]"] for name in ("completion_s", "completion_p95_s", "transfers", "unfinished")] for group in "ab"]  # fmt: skip
+    assert of_groups == [[2.0, None, 2, 1], [None, None, 0, 1]]
+    assert (metrics["completion_s"], metrics["unfinished"]) == (None, 2)
+    assert "transfer_s" not in metrics
+
+
+def test_a_transfer_of_the_warm_up_is_not_counted_and_a_file_is() -> None:
+    app = App(kind="interactive", bytes=100, interval_s=1)
+    message = replace(scenario().flows[0], name="message", group="message", app=app, connections=2)
+    file = replace(scenario().flows[0], name="file", group="file", app=App(kind="bytes", bytes=9_000))
+    given = replace(scenario(), flows=(message, file), warmup_s=10.0)
+    transfers = [
+        Transfer("message-1", "message", 1.0, 100, 9.0),
+        Transfer("message-2", "message", 10.0, 100, 1.0),
+        Transfer("file", "file", 0.0, 9_000, 12.0),
+    ]
+    flows = [flow("message-1", 1e3, group="message"), flow("file", 1e3)]
+    rows = make_rows(given, RunResult(flows, [PORT], transfers), "sim", "embedded")
+    assert (rows["runs"][0]["completion_s[message]"], rows["runs"][0]["completion_s[file]"]) == (1.0, 12.0)
+    assert [row["flow"] for row in rows["transfers"]] == ["file", "message-2"]
+    later = make_rows(given, RunResult(flows, [PORT], transfers, cut_s=10.5), "sim", "embedded")["runs"][0]
+    assert "completion_s[message]" not in later
+
+
 def test_the_slowdown_is_over_the_least_time_of_the_flow_s_path() -> None:
-    """2 Mbit/s, 2 ms and twice 1 ms: a packet of 1014 bytes and its ACK of 64 take 4.31 ms there, 0.86 ms on each access link."""
+    """2 Mbit/s, 2 ms and twice 1 ms each way. A segment of 700 bytes on the empty path takes four frames on three lines besides, and no less."""
     web = replace(
         scenario().flows[0], name="web", app=App(kind="web", arrivals_per_s=1, mean_bytes=5_000), connections=2
     )
     topology = json.loads((REPOSITORY / "mininet" / "topologies" / "dumbbell.json").read_text())
     changed = replace(scenario(), topology=topology, flows=(web, *scenario().flows))
-    rtt_s = 2 * (0.002 + 2 * 0.001) + 8 * (1_014 + 64) * (1 / 2e6 + 2 / 10e6)
-    least_s = 2 * rtt_s + 8 * 96_000 * 1_014 / 960 / 2e6
+    propagation_s = 2 * 2 * (0.002 + 2 * 0.001)
+    least_s = propagation_s + 8 * 96_000 * 1_014 / 960 / 2e6
+    alone_s = propagation_s + 8 * (3 * 54 + 754) * (1 / 2e6 + 2 / 10e6)
     given = [
         Transfer("web-2", "web", 0.0, 96_000, 3 * least_s),
         Transfer("reno", "reno", 0.0, 96_000, least_s),
         Transfer("web-1", "web", 0.0, 96_000, least_s, complete=False),
     ]
     assert [each.slowdown for each in with_slowdowns(changed, given)] == [pytest.approx(3), None, None]
+    (alone,) = with_slowdowns(changed, [Transfer("web-2", "web", 0.0, 700, alone_s)])
+    assert alone.slowdown is not None
+    assert 1 < alone.slowdown < 1.2
     metrics = slowdown_metrics(
         [
             replace(each, bytes=size, slowdown=slow)
@@ -368,6 +409,18 @@ def test_a_run_in_which_it_never_came_is_beyond_any_bound() -> None:
         row.update(recovery_s=None, after_spike_bytes=None)
     (found,) = judge([expectation(metric="recovery_s", max=1.0)], [without], "sim")
     assert (found.runs, found.never) == (10, 0), "a run without a spike measured none"
+
+
+def test_what_never_came_in_a_group_is_beyond_any_bound_there() -> None:
+    rows: list[Row] = [
+        {"repeat": n, "completion_s[a]": 1.0 if n < 8 else None, "unfinished": 0 if n < 8 else 1} for n in range(20)
+    ]
+    with_groups: list[Row] = [{**row, "unfinished[a]": row["unfinished"]} for row in rows]
+    without: list[Row] = [{**row, "unfinished[a]": 0 if row["completion_s[a]"] else None} for row in rows]
+    asked = expectation(metric="completion_s[a]", max=2.0)
+    for given, wanted in ((rows, ("undecided", 12)), (with_groups, ("undecided", 12)), (without, ("met", 0))):
+        (found,) = judge([asked], [PointRuns("a", {"case": "a"}, given)], "sim")
+        assert (found.state, found.never) == wanted
 
 
 @pytest.mark.parametrize("statistic", ["median", "mean"])

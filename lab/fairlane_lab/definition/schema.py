@@ -130,7 +130,7 @@ class RunSpec(Strict):
     duration_s: Annotated[float, Field(gt=0, le=86_400)]
     """From the instant at which the first flow may start."""
     warmup_s: NotNegative
-    """Not counted; every greedy flow has started by then."""
+    """Not counted; every greedy flow has started by then. Nor do transfers that begin in it count, but for files (`bytes`) and programs (`command`)."""
     repeats: Annotated[int, Field(ge=1, le=10_000)] = 1
     connections: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Of all flows together, as many of each; None: as each flow says."""
