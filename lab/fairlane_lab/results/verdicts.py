@@ -148,7 +148,8 @@ class _Sample:
     @cached_property
     def value(self) -> float | None:
         if self.of_all and self.values and not self.missing:
-            return _STATISTICS[self.expectation.statistic](self.each)
+            asked = self.expectation
+            return min(self.each, key=lambda value: min(margins(asked.min, asked.max, value)))
         return None if self.middle is None else self.middle.value
 
     @cached_property
