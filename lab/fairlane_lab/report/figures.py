@@ -73,7 +73,7 @@ class NothingToDrawError(ValueError):
 def make_plots(folder: Path) -> list[Path]:
     """Write `plots/<name>.png` and `.svg` into a run folder for each of its plots; returns the paths.
 
-    Raises RunFolderError when the folder is no run folder of the lab.
+    Raises RunFolderError when the folder is no run folder of the lab, RunError where a table is damaged.
     """
     run = open_run(folder)
     written: list[Path] = []
