@@ -28,7 +28,7 @@ from fairlane_lab.definition.loading import load, load_text
 from fairlane_lab.paths import EXPERIMENTS, RESULTS_PAGES
 from fairlane_lab.problems import ExperimentError
 from fairlane_lab.report.archive import archive_run, open_measured
-from fairlane_lab.report.judged import Answer, Judged, claim_rows
+from fairlane_lab.report.judged import Answer, Judged, claim_rows, sentences
 from fairlane_lab.report.judged import judge as judged_bounds
 from fairlane_lab.report.publish import write_pages
 from fairlane_lab.results.verdicts import PointRuns, Verdict, judge
@@ -189,6 +189,28 @@ def test_a_claim_is_met_when_each_of_its_bounds_is() -> None:
     (row,) = [row for row in claim_rows([replace(nearest, day="2026-11-25")]) if row.claim.id == "G3"]
     assert str(row.answers["sim"]).startswith("met†: 91.0 %"), "the runs are older than the bound"
     assert answers(("sim", "met", 0.99), ("sim", "undecided", 0.95))["sim"].state == "undecided"
+
+
+@pytest.mark.parametrize("per", [(), ("case",)])
+@pytest.mark.parametrize(("value", "state"), [(1.0, "not run"), (3.0, "not met")])
+def test_a_point_without_data_leaves_a_sentence_open_unless_another_one_refutes_it(
+    per: tuple[str, ...], value: float, state: str
+) -> None:
+    asked = Expectation(text="t", metric="utilisation", max=2, per=per)
+    measured = [
+        PointRuns(name, {"case": name}, [{"repeat": repeat, "utilisation": each} for repeat in range(20)])
+        for name, each in (("a", value), ("b", None))
+    ]
+    verdicts = judge([asked], measured, "sim")
+    (row,) = sentences(Judged("x", "sim", "", verdict, asked) for verdict in verdicts)
+    assert row.state == state
+    assert not any(verdict.within for verdict in verdicts if len(verdict.points) == 2), "--check fails"
+    if per:
+        return
+    (line,) = verdict_lines(verdicts)
+    assert line.endswith("(other points were not measured)") == (state == "not run")
+    mean = asked.model_copy(update={"over": "case", "pick": "mean"})
+    assert judge([mean], measured, "sim")[0].state == "no data", "a mean over one point of two"
 
 
 def test_of_bounds_with_one_text_each_verdict_has_its_own() -> None:

@@ -5,19 +5,23 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from fairlane_lab.cli.running import RUNNERS
 from fairlane_lab.definition.expansion import Selection
+from fairlane_lab.problems import RunFolderError
 from fairlane_lab.results import tables
 from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.run_result import RunError
 from fairlane_lab.sweep.campaign import Campaign, CampaignResult, run_campaign
 from fairlane_lab.sweep.runners import local_executor
 from lab_command import lab
+from report_folders import make_folder, text_of
 from test_lab_definition import FILE
 from test_lab_sweep import THREE, definition
 
@@ -74,6 +78,35 @@ def test_a_damaged_part_is_named_and_without_it_its_runs_are_made_again(
     run_all(tmp_path / "whole")
     for name in DETERMINISTIC:
         assert (stopped / f"{name}.parquet").read_bytes() == (tmp_path / "whole" / f"{name}.parquet").read_bytes(), name
+
+
+def test_a_damaged_table_is_one_sentence_of_plot(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "r", text_of("qthresh-table1"), repeats=1)
+    cut(folder / "series.parquet")
+    result = lab("plot", str(folder))
+    assert isinstance(result.exception, SystemExit), result.exception
+    assert f"{folder / 'series.parquet'} is damaged (" in result.output
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("inputs", [], "inputs: "),
+        ("selections", {}, "selections: "),
+        ("selections", [1], "selections[0]: "),
+        ("selections", [{"repeats": 3, "values": {"threshold": 4}}], "selections[0].values.threshold: "),
+    ],
+)
+def test_a_campaign_json_with_a_wrong_type_is_told_with_its_place(
+    tmp_path: Path, key: str, value: object, said: str
+) -> None:
+    run_all(tmp_path / "new")
+    path = tmp_path / "new" / "campaign.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
+    before = path.read_bytes()
+    with pytest.raises(RunFolderError, match=re.escape(f"{path}: not of `fairlane lab run`: {said}")):
+        run_all(tmp_path / "new")
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("option", ["--results", "--folder"])

@@ -131,6 +131,21 @@ def test_where_one_runtime_never_recovers_it_differs_by_all_of_it(tmp_path: Path
     assert set(line.shares.values()) == {-1.0}
 
 
+def test_what_the_reference_has_none_of_differs(tmp_path: Path) -> None:
+    def timed_out(scenario: Scenario, chance: random.Random, runtime: Runtime) -> RunResult:
+        result = known(scenario, chance, runtime)
+        for flow in result.flows:
+            flow.timeouts = 0 if runtime == "sim" else 9 + scenario.repeat
+        return result
+
+    names: tuple[Runtime, ...] = ("sim", "mininet")
+    text = own(text_of("qthresh-table1")).replace('"fairness"]', '"timeouts"]')
+    folders = [make_folder(tmp_path / name, text, name, invent=timed_out) for name in names]
+    (path,) = make_report(folders, tmp_path / "report")
+    table = (path.parent / "tables" / "mine.differences.csv").read_text()
+    assert "timeouts,Mininet,sim,4,4,of 0,of 0,not explained" in table
+
+
 def test_what_no_note_explains_is_said(page: Path) -> None:
     assert "*Not explained.*" in page.read_text()
 

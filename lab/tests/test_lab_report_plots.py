@@ -36,7 +36,7 @@ from fairlane_lab.report.labels import axis_label, format_metric, name_of, numbe
 from fairlane_lab.report.run_folder import Point, RunFolder, open_run, run_of
 from fairlane_lab.report.tables import numbers, result_table
 from fairlane_lab.results.statistics import Spread
-from fairlane_lab.run_result import RunResult
+from fairlane_lab.run_result import RunResult, Transfer
 from fairlane_lab.scenario import Scenario
 from matplotlib.collections import PathCollection
 from matplotlib.colors import to_rgba
@@ -364,6 +364,32 @@ def test_cdf_ends_at_all_transfers_and_marks_the_middle(table1: list[RunFolder])
     mine = times.query("group == 'reno' and point == '2M-2ms'")["completion_s"]
     assert min(abs(x - math.log10(mine.median())) for x, y in points_of(draw(plot, table1[:1])) if y == 50) < 1e-3
     assert {"completion time (s)", "transfers (%)", "points: medians"} <= set(texts_of(draw(plot, table1[:1])))
+
+
+def some_cut(scenario: Scenario, chance: random.Random, runtime: Runtime) -> RunResult:
+    """One file of 10 s, and one that the run cuts."""
+    result = invented(scenario, chance, runtime)
+    flow = scenario.flows[0]
+    result.transfers = [
+        Transfer(flow.name, flow.group, 0.0, 40_000, 10.0, complete=complete, ran_s=9.0, packets=28)
+        for complete in (True, False)
+    ]
+    return result
+
+
+@pytest.mark.parametrize(("metric", "x"), [("completion_s", 10), ("packets", 28), ("bytes", 40_000), ("ran_s", 9)])
+def test_a_cdf_of_transfers_ends_at_the_share_that_finished(tmp_path: Path, metric: str, x: float) -> None:
+    run = open_run(make_folder(tmp_path / "r", text_of("qthresh-table1"), repeats=1, invent=some_cut))
+    plot = Cdf(kind="cdf", name="c", title="C", by="group", metric=metric, where={"case": "2M-2ms"})
+    assert rows_of(plot, [run])[["x", "y"]].to_numpy().tolist() == [[x, 50]]
+    assert "transfers (%)" in texts_of(draw(plot, [run]))
+    cut = copied(run, transfers=run.transfers.assign(complete=False))
+    assert "no finished transfer, or no run, matches this plot" in texts_of(draw(plot, [cut]))
+
+
+def test_a_metric_that_runs_have_too_is_theirs_where_there_are_no_transfers(table2: list[RunFolder]) -> None:
+    plot = Cdf(kind="cdf", name="c", title="C", by="case", metric="retransmits")
+    assert "runs (%)" in texts_of(draw(plot, table2[:1]))
 
 
 def test_heat_writes_each_value_and_frames_the_papers_cells(table2: list[RunFolder]) -> None:

@@ -315,6 +315,14 @@ def test_a_verdict_on_every_run_is_refuted_by_one_and_shown_for_a_share_of_all(s
     assert state([runs("a", *good[:4], outside)], statistic=statistic, **bound) == [("too few by design", None)]
 
 
+@pytest.mark.parametrize("statistic", ["min", "max"])
+@pytest.mark.parametrize("outside", [0.1, 0.9])
+def test_the_value_of_a_verdict_on_every_run_is_the_run_farthest_outside(statistic: str, outside: float) -> None:
+    asked = expectation(min=0.2, max=0.5, statistic=statistic)
+    (found,) = judge([asked], [runs("a", outside, *[0.4] * 19)], "sim")
+    assert (found.state, found.value, found.within) == ("not met", outside, False)
+
+
 def test_all_expectations_of_a_page_are_one_family() -> None:
     seven, eleven = ([0.9 + n / 1000 for n in range(count)] for count in (7, 11))
 

@@ -70,6 +70,8 @@ def _verdict_line(verdict: Verdict) -> str:
         value += f" ({', '.join(filter(None, (bound.interval, f'n = {bound.runs}')))})"
     if bound.value and bound.state in ("undecided", "too few by design"):
         value += " (within)" if verdict.within else " (outside)"
+    elif bound.value and bound.state == "no data":
+        value += " (other points were not measured)"
     return f"{_state(bound.state)} {bound.text}{f' · {where}' if where else ''}: {value}"
 
 

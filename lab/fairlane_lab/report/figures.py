@@ -73,7 +73,7 @@ class NothingToDrawError(ValueError):
 def make_plots(folder: Path) -> list[Path]:
     """Write `plots/<name>.png` and `.svg` into a run folder for each of its plots; returns the paths.
 
-    Raises RunFolderError when the folder is no run folder of the lab.
+    Raises RunFolderError when the folder is no run folder of the lab, RunError where a table is damaged.
     """
     run = open_run(folder)
     written: list[Path] = []
@@ -529,7 +529,7 @@ def thin(line: pd.DataFrame) -> pd.DataFrame:
 
 def _cdf(plot: Cdf, runs: Sequence[RunFolder]) -> p9.ggplot:
     panels = _Panels(runs, plot, (plot.by,), None if plot.panel == "group" else plot.panel)
-    is_of_transfers = plot.metric in ("completion_s", "bytes")
+    is_of_transfers = plot.metric in TRANSFER_METRICS and any(len(run.transfers.get(plot.metric, ())) for run in runs)
     name = TRANSFER_METRICS[plot.metric] if is_of_transfers else labels.name_of(plot.metric)
     parts: list[pd.DataFrame] = []
     for run in runs:
@@ -540,10 +540,13 @@ def _cdf(plot: Cdf, runs: Sequence[RunFolder]) -> p9.ggplot:
                 never = mine[plot.metric].isna() & mine[name.never_beside].notna()
                 mine = mine.assign(**{plot.metric: mine[plot.metric].mask(never, np.inf)})
             mine = mine.dropna(subset=[plot.metric])
+            x = mine[plot.metric] * name.scale
+            if is_of_transfers and "complete" in mine:
+                x = x.mask(mine["complete"].eq(False), np.inf)  # the run ended before the transfer
             titles = [f"{group}, {panels.title(point)}".rstrip(", ") for group in mine.get("group", ())]
             parts.append(
                 mine.assign(
-                    x=mine[plot.metric] * name.scale,
+                    x=x,
                     panel=titles if plot.panel == "group" else panels.title(point),
                     label=mine["group"]
                     if plot.by == "group"
@@ -551,10 +554,9 @@ def _cdf(plot: Cdf, runs: Sequence[RunFolder]) -> p9.ggplot:
                     runtime=labels.value_label("runtime", run.runtime),
                 )
             )
-    data = pd.concat(parts) if parts else pd.DataFrame()
-    if data.empty:
+    if not any(np.isfinite(part["x"]).any() for part in parts):
         raise NothingToDrawError("no finished transfer, or no run, matches this plot")
-    data = _in_order(data)
+    data = _in_order(pd.concat(parts))
     lines = data.groupby(["panel", "label", "runtime"], observed=True)["x"]
     middles = lines.median().reset_index().assign(y=50)
     data["y"] = lines.rank("first", pct=True) * 100

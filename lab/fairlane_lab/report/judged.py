@@ -189,7 +189,8 @@ def answer_of(judged: Sequence[Judged]) -> Answer:
     known = [each for each in judged if each.state != "no data"]
     if not known:
         return Answer()
-    decides = min(known, key=lambda each: each.rank)
+    decides = min(judged, key=lambda each: each.rank)
+    state = NOT_RUN if decides.state == "no data" else decides.state
     met = sum(each.state == "met" for each in known)
     several = len({each.verdict.metric for each in known if each.asked}) > 1
     parts = (
@@ -199,7 +200,7 @@ def answer_of(judged: Sequence[Judged]) -> Answer:
         decides.at,
     )
     at = ", ".join(filter(None, parts))
-    return Answer(decides.state, decides.value, decides.interval, decides.runs, at, met, len(known))
+    return Answer(state, decides.value, decides.interval, decides.runs, at, met, len(known))
 
 
 @dataclass(frozen=True)
@@ -265,7 +266,7 @@ def _answer_to(claim: Claim, runtime: str, judged: Sequence[Judged]) -> Answer:
     early = any(each.day < day for each in judged if each.day and each.state != "no data")
     answer = replace(answer_of(judged), early=early)
     wanted = {bound.experiment for bound in claim.bounds() if runtime in bound.runtimes}
-    whole = answer.of == len(judged) and wanted == {each.experiment for each in judged} and not claim.lacks
+    whole = wanted == {each.experiment for each in judged} and not claim.lacks
     return answer if whole or answer.state == "not met" else replace(answer, state=NOT_RUN)
 
 

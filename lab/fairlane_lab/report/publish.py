@@ -57,6 +57,8 @@ class Line:
     """Texts of the notes that explain it."""
     in_spread: bool
     """No note explains it, but 95 % intervals of the differences hold 0."""
+    of_zero: bool = False
+    """Whether the reference is 0: then a difference has no size in per cent."""
     compared: int = 0
     """Points that could be compared."""
     shares: dict[str, float] = field(default_factory=dict[str, float])
@@ -80,8 +82,9 @@ def find_differences(experiment: Measured, metrics: Sequence[str]) -> list[Line]
                 )
                 notes = tuple(note.text for note in fitting if note.explains(share))
                 apart = spread.minus(reference)
-                line = Line(metric, measured, against, notes, not notes and apart.lo <= 0 <= apart.hi)
-                key = (metric, measured, against, notes, line.in_spread)
+                in_spread, of_zero = not notes and apart.lo <= 0 <= apart.hi, not reference.value
+                line = Line(metric, measured, against, notes, in_spread, of_zero)
+                key = (metric, measured, against, notes, in_spread, of_zero)
                 lines.setdefault(key, line).shares[name] = share
     for line in lines.values():
         line.compared = compared[line.metric, line.measured, line.against]
@@ -89,9 +92,11 @@ def find_differences(experiment: Measured, metrics: Sequence[str]) -> list[Line]
 
 
 def _share(measured: float, reference: float) -> float:
-    """By what share of the reference a value differs from it; infinite where it alone never came."""
-    if measured == reference or not reference:
+    """By what share of the reference a value differs from it; infinite where it alone never came, or the reference is 0."""
+    if measured == reference:
         return 0.0
+    if not reference:
+        return math.copysign(math.inf, measured)
     return -1.0 if math.isinf(reference) else (measured - reference) / abs(reference)
 
 
@@ -251,7 +256,7 @@ def _differences_csv(differences: Iterable[Line]) -> str:
     head = ("metric", "in", "differs from", "points that differ", "points compared", "smallest", "largest", "cause")
     lines = [
         (labels.name_of(line.metric).label, *_pair(line).split(" against "), len(line.shares), line.compared,
-         *(_percent(end(line.shares.values())) for end in (min, max)),
+         *("of 0" if line.of_zero else _percent(end(line.shares.values())) for end in (min, max)),
          one_line(" ".join(line.notes)) or ("spread of the repeats" if line.in_spread else "not explained"))
         for line in differences
     ]  # fmt: skip

@@ -25,7 +25,7 @@ from fairlane_lab.problems import RunFolderError, pydantic_problems
 from fairlane_lab.recording import read_lines
 from fairlane_lab.results.folder import SUMMARY, read_document
 from fairlane_lab.results.statistics import Spread
-from fairlane_lab.results.tables import EVENTS
+from fairlane_lab.results.tables import EVENTS, read
 from fairlane_lab.results.verdicts import Verdict
 
 Plain = dict[str, Any]
@@ -202,8 +202,9 @@ class RunFolder(_Part):
         }
 
     def _table(self, stem: str, filters: Any = None) -> pd.DataFrame:
-        path = self.path / f"{self.prefix}{stem}.parquet"
-        return pd.read_parquet(path, filters=filters) if path.exists() else pd.DataFrame()
+        """Raises RunError for a damaged one."""
+        table = read(self.path / f"{self.prefix}{stem}.parquet", filters=filters)
+        return pd.DataFrame() if table is None else table.to_pandas()
 
 
 def open_run(folder: Path) -> RunFolder:

@@ -104,12 +104,12 @@ def archived_row(row: Row) -> Row:
     return rows_of(as_archived(to_table("runs", [row])))[0]
 
 
-def read(path: Path, columns: Sequence[str] | None = None) -> pa.Table | None:
-    """A Parquet file's table with float64 for all fractions, None when there is no file. Raises RunError for a damaged one."""
+def read(path: Path, columns: Sequence[str] | None = None, filters: Any = None) -> pa.Table | None:
+    """A Parquet file's table (of its rows those of `filters`, as pyarrow's) with float64 for all fractions, None when there is no file. Raises RunError for a damaged one."""
     if not path.exists():
         return None
     try:
-        return _widen(pq.read_table(path, columns=columns))
+        return _widen(pq.read_table(path, columns=columns, filters=filters))
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno:  # no right to read it, too many open files
             raise

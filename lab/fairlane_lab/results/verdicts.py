@@ -70,7 +70,7 @@ class Verdict:
     value: FiniteFloat | None
     """The worst of `points` (farthest outside, or nearest to a bound); None when nothing was measured or nothing qualified, or it is infinite."""
     within: bool | None
-    """Whether `value` is within the bound; None when there is no run to judge by."""
+    """Whether `value` is within the bound; None when there is no run to judge by, or not of each point."""
     state: State = "no data"
     """What the runs show."""
     lo: FiniteFloat | None = None
@@ -148,7 +148,8 @@ class _Sample:
     @cached_property
     def value(self) -> float | None:
         if self.of_all and self.values and not self.missing:
-            return _STATISTICS[self.expectation.statistic](self.each)
+            asked = self.expectation
+            return min(self.each, key=lambda value: min(margins(asked.min, asked.max, value)))
         return None if self.middle is None else self.middle.value
 
     @cached_property
@@ -202,10 +203,13 @@ class _Claim:
     samples: Sequence[_Sample] = ()
     unfit: Sequence[tuple[int, int]] = ()
     """Where no point qualifies: of each, in how many runs it does not, and of how many."""
+    is_part: bool = False
+    """Whether some of its points have no data: then the others can refute it, and not show it."""
 
     @property
     def p(self) -> Sides:
-        return self._together([each.p for each in self.samples], self.unfit)
+        within, outside = self._together([each.p for each in self.samples], self.unfit)
+        return 1.0 if self.is_part else within, outside
 
     @property
     def floors(self) -> Sides:
@@ -255,6 +259,7 @@ def judge(
     states: dict[int, State] = {}
     for claim, inside, beyond, *least in zip(judged, within, outside, *floors, strict=True):
         undecided: State = "too few by design" if min(least) > LEVEL else "undecided"
+        undecided = "no data" if claim.is_part else undecided
         states[id(claim)] = "met" if inside <= LEVEL else "not met" if beyond <= LEVEL else undecided
     return [_verdict(claim, states.get(id(claim), "no data")) for claim in claims]
 
@@ -285,7 +290,8 @@ class _Asked:
         asked = self._expectation
         names = [point.point for point in group]
         if asked.over is None:
-            return _Claim(asked, per, names, _known([self._sample(point) for point in group]))
+            known = _known([self._sample(point) for point in group])
+            return _Claim(asked, per, names, known, is_part=len(known) < len(group))
         repeats = sorted({int(row.get("repeat", place)) for point in group for place, row in enumerate(point.rows)})
         if asked.metric == asked.over:
             picks = [self._pick(group, {repeat}) for repeat in repeats]
@@ -347,14 +353,15 @@ class _Asked:
 
     def _mean(self, points: Sequence[PointRuns], runs: Container[int]) -> _Sample | None:
         """The mean over points of each run that all of them have: relative ones in units of what they are relative to, so that each point
-        counts alike."""
+        counts alike. None where one of them has no data."""
         scaled: list[dict[int, tuple[float, float]]] = []
         for point in points:
             pairs = {run: pair for run, pair in self._pairs[id(point)].items() if run in runs}
             unit = _unit([below for _, below in pairs.values()]) if self._to else 1.0
-            if pairs and unit:
-                scaled.append({run: (value / unit, below / unit) for run, (value, below) in pairs.items()})
-        shared = [run for run in (scaled[0] if scaled else ()) if all(run in each for each in scaled)]
+            if not pairs or not unit:
+                return None
+            scaled.append({run: (value / unit, below / unit) for run, (value, below) in pairs.items()})
+        shared = [run for run in scaled[0] if all(run in each for each in scaled)]
         if not shared:
             return None
         means, under = ([fmean(each[run][side] for each in scaled) for run in shared] for side in (0, 1))
@@ -412,7 +419,7 @@ def _verdict(claim: _Claim, state: State) -> Verdict:
         middle = None if worst.of_all else worst.middle
         measured = {
             "value": finite_or_none(worst.value),
-            "within": None if worst.value is None else nearest >= 0,
+            "within": None if worst.value is None or (claim.is_part and nearest >= 0) else nearest >= 0,
             "lo": None if middle is None else finite_or_none(middle.lo),
             "hi": None if middle is None else finite_or_none(middle.hi),
             "runs": worst.runs,

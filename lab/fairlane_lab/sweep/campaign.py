@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_controller.documents import is_table, write_json, write_whole
+from pydantic import BaseModel, Field, ValidationError
 
 from fairlane_lab.definition.expansion import Selection, expand
 from fairlane_lab.definition.loading import Definition
 from fairlane_lab.definition.points import make_points
 from fairlane_lab.inputs import COPIES, Input, build_hashes, campaign_inputs, copy_inputs, digest_once
-from fairlane_lab.problems import RunFolderError
+from fairlane_lab.problems import RunFolderError, pydantic_problems
 from fairlane_lab.results.folder import metadata, publish, read_document
 from fairlane_lab.results.rows import make_rows
 from fairlane_lab.results.summary import summarise
@@ -74,6 +75,18 @@ CAMPAIGN = "campaign.json"
 CAPTURES = "captures"
 _SHARED = ("duration_s", "warmup_s")
 """Values that all runs of a folder have alike."""
+
+
+class _Selection(BaseModel):
+    repeats: int | None
+    values: dict[str, list[Any]]
+
+
+class _Kept(BaseModel):
+    """What a campaign that goes on takes over from its folder's campaign.json."""
+
+    inputs: dict[str, str] = Field(default_factory=dict)
+    selections: list[_Selection] = Field(default_factory=list[_Selection])
 
 
 @dataclass(frozen=True)
@@ -268,6 +281,11 @@ def _claim(campaign: Campaign, inputs: Sequence[Input], git: str) -> dict[str, A
             raise RunFolderError(f"{campaign.folder} is not empty and has no {CAMPAIGN}: not a folder of ours")
     else:
         theirs = read_document(campaign.folder, CAMPAIGN)
+        try:
+            _Kept.model_validate(theirs)
+        except ValidationError as error:
+            problems = "; ".join(map(str, pydantic_problems(error, _Kept)[:8]))
+            raise RunFolderError(f"{path}: not of `fairlane lab run`: {problems}") from None
         if different := _differing(theirs, mine):
             raise RunFolderError(
                 f"{campaign.folder} holds results of something else: {'; '.join(different)}; name another folder"
