@@ -10,7 +10,9 @@
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
 #include <linux/ip.h>
+#include <linux/ipv6.h>
 #include <linux/time-internal.h>
+#include <net/dsfield.h>
 #include <net/sch_generic.h>
 
 #define FL_MTU_MAX 9000 // as in a topology
@@ -116,7 +118,16 @@ void fairlane_see_frames(void) {
 		time_travel_add_event_rel(&look, 0);
 }
 
-static u8 tos_of(const struct sk_buff *skb) { return skb->protocol == htons(ETH_P_IP) ? ip_hdr(skb)->tos : 0; }
+static u8 tos_of(const struct sk_buff *skb) {
+	switch (skb->protocol) {
+	case htons(ETH_P_IP):
+		return ipv4_get_dsfield(ip_hdr(skb));
+	case htons(ETH_P_IPV6):
+		return ipv6_get_dsfield(ipv6_hdr(skb));
+	default:
+		return 0;
+	}
+}
 
 static void fl_count_queue(struct fl_link *link) {
 	const struct Qdisc *queue = rcu_dereference_bh(netdev_get_tx_queue(link->dev, 0)->qdisc);

@@ -26,6 +26,8 @@ def behind(qdisc: str, *flows: Flow, **fields: Any) -> Scenario:
     """The paper's dumbbell with a queue of Linux at its bottleneck."""
     topology = copy.deepcopy(DUMBBELL)
     topology["switches"]["s1"]["ports"]["3"] |= {"qdisc": qdisc}
+    for number, host in enumerate(topology["hosts"].values(), start=1):
+        host["ipv6"] = f"fd00::{number}/64"
     return replace(scenario(*flows, **fields), topology=topology)
 
 
@@ -60,9 +62,10 @@ def test_each_queue_of_linux_is_itself(qdisc: str, delay_s: tuple[float, float],
 
 
 @built
-def test_it_marks_follows_its_line_s_rate_and_is_the_same_twice() -> None:
+@pytest.mark.parametrize("ipv6", [False, True])
+def test_it_marks_follows_its_line_s_rate_and_is_the_same_twice(ipv6: bool) -> None:
     slower = LinkChange(at_s=10.0, link="s1-s2", rate_bps=RATE_BPS // 2)
-    run = behind("fq_codel ecn", RENO, VEGAS, changes=(slower,), tcp=TcpOptions(ecn=True))
+    run = behind("fq_codel ecn", RENO, VEGAS, changes=(slower,), tcp=TcpOptions(ecn=True, ipv6=ipv6))
     first, second = sim.run_kernel(run), sim.run_kernel(run)
     assert first == second
     (port,) = first.ports

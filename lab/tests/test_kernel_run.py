@@ -241,6 +241,11 @@ def test_a_dynamic_proxy_is_a_middle_host() -> None:
         sim.run_kernel(broken)
 
 
+def test_connections_for_which_linux_has_no_port_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "events").write_text("10 web start 0\n20 web no-port 0\n30 web no-port 0\n40 web exit 0\n")
+    assert Machine(tmp_path).not_opened() == {"web": 2}
+
+
 def test_a_program_whose_library_is_missing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = subprocess.CompletedProcess([], 0, "\tlibgone.so.1 => not found\n\tlibc.so.6 => /lib/libc.so.6 (0x00007f)\n")
     monkeypatch.setattr(subprocess, "run", Mock(return_value=said))

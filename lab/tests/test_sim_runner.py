@@ -135,6 +135,18 @@ def test_what_cannot_be_run_is_said(fields: dict[str, Any], message: str) -> Non
         run(scenario(FAST, SLOW, **fields))
 
 
+def test_a_source_that_runs_out_of_ports_is_told() -> None:
+    """It asked for less than its application says, in silence: ports are those of a pair of hosts, whatever the number of flows."""
+    app = App("web", arrivals_per_s=700.0, mean_bytes=100, distribution="fixed")
+    many = Flow("web", "web", "h1", "h3", app=app, connections=20)
+    refusal = (
+        r"flow web-\d+: \d+ connections were not opened, as no source port was free; allowed: "
+        r"45536 connections from h1 to h3, of all flows together, each until 60 s after its end"
+    )
+    with pytest.raises(RunError, match=refusal):
+        run(scenario(many, duration_s=3.3, warmup_s=1.0))
+
+
 def test_a_bad_value_is_named_by_the_simulator() -> None:
     flow = replace(FAST, app=replace(FAST.app, rate_bps=2**64))
     with pytest.raises(RunError, match=r"the simulator refuses the configuration: flows\[0\]\.app.*rate_bps"):

@@ -10,7 +10,8 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -85,13 +86,22 @@ class Machine:
         """(flow, s of start, s of end, exit code) of what `command` applications have run; 256 and more: a signal."""
         started: dict[str, float] = {}
         found: list[tuple[str, float, float, int]] = []
-        for line in (self.folder / "events").read_text().splitlines():
-            at_ns, flow, what, code = line.rsplit(" ", 3)
+        for at_s, flow, what, code in self._events():
             if what == "start":
-                started[flow] = int(at_ns) / 1e9
+                started[flow] = at_s
             elif what == "exit":
-                found.append((flow, started.get(flow, 0.0), int(at_ns) / 1e9, int(code)))
+                found.append((flow, started.get(flow, 0.0), at_s, code))
         return found
+
+    def not_opened(self) -> Counter[str]:
+        """Connections of each flow for which no source port was free."""
+        return Counter(flow for _, flow, what, _ in self._events() if what == "no-port")
+
+    def _events(self) -> Iterator[tuple[float, str, str, int]]:
+        """(s, flow, what, value) of all that the guest has written down."""
+        for line in (self.folder / "events").read_text().splitlines():
+            at_ns, flow, what, value = line.rsplit(" ", 3)
+            yield int(at_ns) / 1e9, flow, what, int(value)
 
     def check_programs(self) -> None:
         """Raises RunError with what a `command` application said that ended with a failure."""

@@ -33,6 +33,10 @@ from fairlane_lab.sim.world import SimWorld, Snapshot
 
 INFINITE_SSTHRESH = 2**31 - 1
 """Linux's TCP_INFINITE_SSTHRESH: no threshold yet, and nothing to draw."""
+LATER_PORTS = 45_536
+"""Source ports of flows whose transfers have a connection each (crate apps, ports)."""
+TIME_WAIT_S = 60
+"""So long such a port stays in use (TCP_TIMEWAIT_LEN)."""
 _TOTALS = {"sent_segments": "segments_sent"}
 """Counters of the simulator that `FlowResult` names otherwise."""
 
@@ -68,6 +72,7 @@ def run_result(
         sample_step: Every so many-th sample is in the series.
 
     """
+    _check_ports(world, after)
     part, events = world.part, world.log.events
     columns = Columns(world.simulation.series())
     slots = part.flow_slots(world.config.flows, world.managed_switches(), events)
@@ -106,6 +111,19 @@ def run_result(
     )
     result.values |= sharing(recording) | _qdisc_values(world.config.managed, begin, after)
     return result
+
+
+def _check_ports(world: SimWorld, after: Snapshot) -> None:
+    """Raises RunError where a source found no free port: it has asked for less than its application says."""
+    machine = world.config.machine
+    counts = {name: row["not_opened"] for name, row in after.flows.items()} if machine is None else machine.not_opened()
+    for each in world.config.flows:
+        if count := counts[each.name]:
+            whose = f"{each.flow.sender} to {each.flow.receiver}" if machine is None else each.flow.sender
+            raise RunError(
+                f"flow {each.name}: {count} connections were not opened, as no source port was free; allowed: "
+                f"{LATER_PORTS} connections from {whose}, of all flows together, each until {TIME_WAIT_S} s after its end"
+            )
 
 
 def _qdisc_values(managed: Sequence[PortKey], begin: Snapshot, after: Snapshot) -> dict[str, float]:
