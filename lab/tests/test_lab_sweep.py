@@ -247,6 +247,13 @@ def test_the_limit_of_a_pool_is_between_results_too(tmp_path: Path, limit_s: flo
     assert (done.complete, done.stopped, list(done.failures)) == (True, "", [])
 
 
+@pytest.mark.parametrize(("duration_s", "stopped"), [(100, "no run ended for 0.1 s: given up"), (86_400, "")])
+def test_the_limit_grows_with_the_length_of_the_runs(tmp_path: Path, duration_s: float, stopped: str) -> None:
+    runs = Selection(repeats=1, values={"case": ("slow",), "threshold": (4,), "duration_s": (duration_s,)})
+    done = run_campaign(Campaign(definition(), runs, tmp_path / "new"), process_pool(SLOW, 1, stall_s=0.1))
+    assert (done.complete, done.stopped) == (not stopped, stopped)
+
+
 def test_a_cluster_on_which_a_run_hangs_is_given_up_and_what_was_done_is_kept(
     tmp_path: Path, scheduler: str, limit_s: float
 ) -> None:

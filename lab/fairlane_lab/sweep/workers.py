@@ -35,7 +35,8 @@ from fairlane_lab.sweep import runners
 from fairlane_lab.sweep.runners import OnOutcome, Outcome, run_one
 
 STALL_S = 1800.0
-"""No run takes longer: when none finishes for so long, something hangs."""
+LONG_S = 100.0
+"""No run of LONG_S simulated seconds takes longer than STALL_S, and a longer one in proportion: when none finishes for so long, something hangs."""
 CONNECT_S = 30
 AHEAD = 4
 """Runs that each worker has at hand or in work."""
@@ -48,7 +49,8 @@ Start = Callable[[], AbstractContextManager[Workers]]
 
 
 def executor_of(runner: str, start: Start, stall_s: float = STALL_S) -> runners.Executor:
-    """An executor of a campaign. It raises RunError when there are no workers, or when no run has ended for `stall_s` seconds."""
+    """An executor of a campaign. It raises RunError when there are no workers, or when no run has ended for `stall_s` seconds: as much more
+    as the longest run at work is longer than LONG_S."""
 
     def execute(scenarios: Sequence[Scenario], on_outcome: OnOutcome) -> None:
         # What is interrupted has something of every point; long runs first, so that workers end together.
@@ -64,6 +66,7 @@ def executor_of(runner: str, start: Start, stall_s: float = STALL_S) -> runners.
         """Run what is `left`, taking it out, until all is done or the pool breaks: then returns what was being run."""
         running: dict[Future[Outcome], Scenario] = {}
         ended: SimpleQueue[Future[Outcome]] = SimpleQueue()
+        limit_s = stall_s
         try:
             with start() as (executor, count_workers):
                 while left or running:
@@ -72,14 +75,16 @@ def executor_of(runner: str, start: Start, stall_s: float = STALL_S) -> runners.
                         task = executor.submit(_work, runner, left[0].program, pickled, ours)
                         running[task] = left.popleft()
                         task.add_done_callback(ended.put)
-                    done = ended.get(timeout=stall_s)
+                    longest_s = max(each.duration_s for each in running.values())
+                    limit_s = stall_s * max(1.0, longest_s / LONG_S)
+                    done = ended.get(timeout=limit_s)
                     error = CancelledError() if done.cancelled() else done.exception()
                     if isinstance(error, BrokenProcessPool | RunError):  # RunError: a worker with another build
                         raise error
                     scenario = running.pop(done)
                     on_outcome(Outcome(scenario, None, f"lost by the cluster: {error!r}") if error else done.result())
         except Empty:
-            raise RunError(f"no run ended for {stall_s:g} s: given up") from None
+            raise RunError(f"no run ended for {limit_s:g} s: given up") from None
         except BrokenProcessPool:
             return list(running.values())
         return []
