@@ -89,6 +89,14 @@ def test_a_run_on_linux_is_the_same_twice_and_like_the_simulator_s() -> None:
     assert goodput_bps(sim.run_kernel(chance)) != goodput_bps(sim.run_kernel(replace(chance, seed=chance.seed + 1)))
 
 
+@built
+def test_counts_are_those_at_the_ends_of_the_window_whatever_the_samples_are() -> None:
+    """The guest sampled every 3 s alone: what came in the last 2 s was in no result."""
+    flows = [replace(flow, connections=17) for flow in (RENO, VEGAS)]
+    result = sim.run_kernel(scenario(*flows, sample_s=3.0, warmup_s=4.0))
+    assert sum(goodput_bps(result).values()) > 0.9 * result.ports[0].throughput_bps
+
+
 def digest(result: RunResult) -> str:
     """Of all but the machine and its time; nine digits, since the last ones of a mean are the processor's."""
     fields = asdict(replace(result, about={}))

@@ -10,12 +10,12 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from fairlane_lab.run_result import AFTER_SPIKE_S, RunError, RunResult
+from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.config import resolve
 from fairlane_lab.sim.kernel import Machine, make_machine
 from fairlane_lab.sim.result import run_result
-from fairlane_lab.sim.sharing import marks_s
+from fairlane_lab.sim.sharing import marks_s, spike_marks_s
 from fairlane_lab.sim.world import SimWorld, Snapshot, snapshot
 
 SAMPLE_S = 0.02
@@ -84,8 +84,7 @@ async def _observe(world: SimWorld) -> tuple[list[Snapshot], list[Snapshot], Sna
 
     try:
         begins = await at(marks_s(scenario))
-        begin_s, end_s = scenario.spike_s or (0.0, 0.0)
-        spike = await at((begin_s, end_s, end_s + AFTER_SPIKE_S) if scenario.spike_s else ())
+        spike = await at(spike_marks_s(scenario))
         if scenario.ends_with_its_files:
             await _sleep_until(scenario.duration_s, DONE_STEP_S, _are_finished(world))
         else:

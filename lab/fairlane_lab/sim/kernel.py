@@ -22,6 +22,7 @@ from fairlane_hosts.variants import find_variant
 from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario, program_failure, tcp_of
+from fairlane_lab.sim.sharing import marks_s, spike_marks_s
 from fairlane_lab.wishes import DEFAULT_RTO_MIN_S, RouteWish, wishes
 
 MEMORY_MB = 64
@@ -51,7 +52,9 @@ class Machine:
         given = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()}
         memory_mb = MEMORY_MB + CONNECTION_MB * sum(flow.connections for flow in scenario.flows)
         end_ns = round(scenario.duration_s * 1e9)
-        return {**given, "end_ns": end_ns, "sample_ns": sample_period_ns, "memory_mb": memory_mb}
+        marks_ns = [round(mark_s * 1e9) for mark_s in (*marks_s(scenario), *spike_marks_s(scenario))]
+        samples = {"sample_ns": sample_period_ns, "marks_ns": [*marks_ns, end_ns]}
+        return {**given, "end_ns": end_ns, **samples, "memory_mb": memory_mb}
 
     def build(self) -> dict[str, str]:
         """Which kernel it is: the source package, and the SHA-256 of its file."""

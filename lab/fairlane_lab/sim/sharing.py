@@ -11,6 +11,7 @@ import numpy as np
 
 from fairlane_lab.measures import Values, mser5
 from fairlane_lab.recording import FlowRecord, Recording
+from fairlane_lab.run_result import AFTER_SPIKE_S
 from fairlane_lab.scenario import Scenario
 
 WINDOWS_S = {"jain_100ms": 0.1, "jain_1s": 1.0, "jain_10s": 10.0}
@@ -112,6 +113,13 @@ def marks_s(scenario: Scenario) -> list[float]:
     rest_s = scenario.duration_s - scenario.warmup_s
     count = MARKS if scenario.has_steady_state else 0
     return [round(scenario.warmup_s + rest_s * step / 10, 9) for step in range(count + 1)]
+
+
+def spike_marks_s(scenario: Scenario) -> list[float]:
+    """Start and end of its delay spike, and the instant by which the recovery is judged, seconds; empty without one."""
+    if scenario.spike_s is None:
+        return []
+    return [*scenario.spike_s, scenario.spike_s[1] + AFTER_SPIKE_S]
 
 
 def steady_s(flows: Sequence[FlowRecord], end_s: float) -> float | None:

@@ -134,10 +134,8 @@ impl<'a> Traffic<'a> {
             }
             traffic.add_sink(index)?;
         }
+        traffic.sample_after(0);
         let reactor = &mut traffic.flows.reactor;
-        if let Some(period) = plan.sample_ns {
-            reactor.at(period.saturating_sub(SAMPLE_EARLY_NS), Event::Sample);
-        }
         let last = plan.end_ns.saturating_sub(SAMPLE_EARLY_NS);
         reactor.at(last, Event::Unfinished);
         reactor.at(plan.end_ns, Event::End);
@@ -219,8 +217,7 @@ impl<'a> Traffic<'a> {
             Event::Read(id) => self.read_late(at, id)?,
             Event::Sample => {
                 self.hosts.records.sample_all(at, &self.flows)?;
-                let next = at + plan.sample_ns.unwrap_or(u64::MAX);
-                self.flows.reactor.at(next, Event::Sample);
+                self.sample_after(at + SAMPLE_EARLY_NS);
             }
             Event::Unfinished => {
                 self.flows.report_unfinished(&mut self.hosts, at)?;
@@ -229,6 +226,14 @@ impl<'a> Traffic<'a> {
             Event::End => {}
         }
         Ok(())
+    }
+
+    /// Enters the first sample behind an instant.
+    fn sample_after(&mut self, instant: u64) {
+        if let Some(next) = self.hosts.plan.next_sample(instant) {
+            let early = next.saturating_sub(SAMPLE_EARLY_NS);
+            self.flows.reactor.at(early, Event::Sample);
+        }
     }
 
     fn serve(&mut self, source: Source, flags: EventFlags) -> io::Result<()> {

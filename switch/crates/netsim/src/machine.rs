@@ -493,6 +493,7 @@ fn plan_of(config: &Config, settings: &MachineConfig, hosts: &[usize]) -> Plan {
         start_ns: BOOT_NS,
         end_ns: settings.end_ns,
         sample_ns: settings.sample_ns,
+        marks_ns: settings.marks_ns.clone(),
         seed: config.seed,
         hosts: hosts.iter().map(host).collect(),
         lines: lines(config),

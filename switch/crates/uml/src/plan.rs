@@ -5,7 +5,7 @@ use apps::App;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
-/// Before each multiple of its period a sample is taken, so that it is there at that instant.
+/// So long before its instant a sample is taken, so that it is there then.
 pub const SAMPLE_EARLY_NS: u64 = 10_000;
 /// A sample: these numbers, u64 each in the machine's byte order, then TCP_INFO as the kernel gives it.
 ///
@@ -32,12 +32,24 @@ pub struct Plan {
     pub end_ns: u64,
     /// TCP_INFO of every flow each so often, `SAMPLE_EARLY_NS` before; null: never.
     pub sample_ns: Option<u64>,
+    /// Instants of further samples.
+    #[serde(default)]
+    pub marks_ns: Vec<u64>,
     /// Of all chance of the applications.
     pub seed: u64,
     /// In the order of the interfaces; then come the lines.
     pub hosts: Vec<Host>,
     pub lines: Vec<Line>,
     pub flows: Vec<Flow>,
+}
+
+impl Plan {
+    /// The instant of the first sample behind another instant.
+    pub fn next_sample(&self, after: u64) -> Option<u64> {
+        let regular = self.sample_ns.map(|period| (after / period + 1) * period);
+        let marks = self.marks_ns.iter().copied().filter(|mark| *mark > after);
+        regular.into_iter().chain(marks).min()
+    }
 }
 
 /// A host: a network namespace with one interface.

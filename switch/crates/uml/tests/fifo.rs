@@ -186,6 +186,7 @@ fn plan(senders: &[&str], seconds: u64) -> Plan {
         start_ns: START_NS,
         end_ns: seconds * 1_000_000_000,
         sample_ns: Some(1_000_000_000),
+        marks_ns: Vec::new(),
         seed: 1,
         hosts: (0..=last).map(host).collect(),
         lines: Vec::new(),

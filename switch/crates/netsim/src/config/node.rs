@@ -147,6 +147,9 @@ pub struct MachineConfig {
     pub end_ns: Nanos,
     /// TCP_INFO of each flow of real hosts so often, into `samples`; null: never.
     pub sample_ns: Option<Nanos>,
+    /// Instants that have one too.
+    #[serde(default)]
+    pub marks_ns: Vec<Nanos>,
     /// The core that the machine shares with the thread that runs the simulation; null: where the system puts them.
     pub cpu: Option<usize>,
     #[serde(default = "default_memory_mb")]
