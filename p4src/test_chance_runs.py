@@ -160,6 +160,16 @@ def test_red_is_the_paper_s(seed: int) -> None:
     )
 
 
+def test_the_average_of_a_longer_queue_than_it_holds_is_the_most_that_it_holds() -> None:
+    """The average has 16 bits of whole packets, and 70,000 packets wait."""
+    world = World("red", [Cbr(1, 1_400_000_000, 50, 0, 20_000_000)], sink_rate_bps=1_000)
+    far = {"min_th": 0xFFFFFFFF, "max_th": 0xFFFFFFFF, "max_p": 0, "slope": 0, "gentle_slope": 0}
+    world.insert("red_port", {"egress_port": SINK_PORT}, "set_red", weight=1, decay=0, ecn=0, **far)
+    world.run_until(20_000_000)
+    assert world.register("waiting_packets", SINK_PORT) == 69_999
+    assert world.register("average", SINK_PORT) >> 16 >= 0xFFFE
+
+
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_fred_is_the_paper_s(seed: int) -> None:
     model, found, count = Fred(min_th=5, max_th=9, max_p=0.1, min_q=2), 0.0, 0
