@@ -273,8 +273,10 @@ class TwoQueues:
 
     def __init__(self) -> None:
         self.waiting: dict[bool, deque[tuple[int, int]]] = {True: deque(), False: deque()}
+        self.waited_us = 0
+        "The packet that was served last."
         self.delay_us = {True: 0, False: 0}
-        "Of each queue's packet that was served last."
+        "Of each queue's packet that was served last; 0: nothing waits behind it."
         self.free_ns = Fraction(0)
 
     def next_ns(self) -> int | None:
@@ -291,12 +293,13 @@ class TwoQueues:
         """Take the next packet out: (whether it is an L4S packet, its length)."""
         l4s = bool(self.waiting[True])
         came_us, length = self.waiting[l4s].popleft()
-        self.delay_us[l4s] = now_us - came_us
+        self.waited_us = now_us - came_us
+        self.delay_us[l4s] = self.waited_us if self.waiting[l4s] else 0
         return l4s, length
 
     def curq_us(self, l4s: bool) -> int:
         """max(cq.time(), lq.time()) as a packet of this queue is served."""
-        return max(self.delay_us[l4s], self.delay_us[not l4s] if self.waiting[not l4s] else 0)
+        return max(self.waited_us, self.delay_us[not l4s])
 
 
 @pytest.mark.parametrize("seed", range(1, 7))
@@ -328,7 +331,7 @@ def test_dualpi2_is_the_rfc_s(seed: int) -> None:
                 while now_ns // 1_000 >= last_us + step_us:
                     model.update(port.curq_us(l4s) / 1e6)
                     last_us += step_us
-                likelihood = model.likelihood(l4s, port.delay_us[l4s] / 1e6, len(port.waiting[l4s]))
+                likelihood = model.likelihood(l4s, port.waited_us / 1e6, len(port.waiting[l4s]))
                 overloads += l4s and model.overload
                 natives += likelihood > model.k * model.p
                 drops = dropped[l4s] > 0
