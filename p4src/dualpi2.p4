@@ -58,9 +58,13 @@ control Pi2Update(out int<64> p, in metadata_t meta, in standard_metadata_t stan
         delay_us.write(meta.queue, (meta.queue_packets != 0) ? standard_metadata.deq_timedelta : 0);
 
         if (now >= last + ((time_us_t)meta.update_us << 8)) {
-            last = now;         // nothing was sent for so long: begins anew
-            p = 0;
-            prevq = curq;
+            if (now > last + (time_us_t)curq) {
+                last = now;     // nothing was sent for so long, and nothing waited: begins anew
+                p = 0;
+                prevq = curq;
+            } else {
+                last = now - ((time_us_t)meta.update_us << 8);      // a packet takes so long: no more updates are made up
+            }
         }
         integral = (int<64>)meta.alpha * ((int<64>)(bit<64>)curq - (int<64>)(bit<64>)meta.target_us);
         if (integral > PI2_ONE) { integral = PI2_ONE; }

@@ -358,3 +358,18 @@ def test_dualpi2_is_the_rfc_s(seed: int) -> None:
     assert totals[False][1] > 5
     assert natives > 20
     assert overloads > 20 or l4s_times == 1
+
+
+@pytest.mark.parametrize(("rate_bps", "settings"), [(2_000, {}), (1_000_000, {"target": "40us"})])
+def test_dualpi2_holds_a_queue_whose_packets_are_more_than_256_updates_apart(
+    rate_bps: int, settings: dict[str, str]
+) -> None:
+    """600 packets come while the line takes 400: most of the others are dropped."""
+    source = Cbr(1, rate_bps * 3 // 2, 1_472, 0, 600 * 1_472 * 8 * NS_PER_S // (rate_bps * 3 // 2))
+    world, contract = World("dualpi2", [source], sink_rate_bps=rate_bps), load_program("dualpi2")
+    (entry,) = contract.entries(
+        PortState(port=SINK_PORT, rate_bps=rate_bps), contract.Settings.model_validate(settings)
+    )
+    world.write(+entry)
+    world.run_until(source.stop_ns)
+    assert world.counter("drops", SINK_PORT << 4 | REASON_AQM)[0] > 150
