@@ -24,7 +24,8 @@ control Afq(inout metadata_t meta, in bit<8> round_shift, in bit<16> queues) {
     register<bit<64>>(FQ_STATES) bids_2;
 
     // Section 3.2: bid = max(bid of the flow, R * BpR) + size, round = bid / BpR; refused when it is nQ or more ahead of R.
-    // BpR and nQ are powers of two. A refused packet changes nothing. Read and written in one action: BMv2 runs ingress and egress side by side.
+    // BpR and nQ are powers of two. A refused packet changes nothing. A bid that no packet can have had by now is from before BpR
+    // or nQ changed, and none. Read and written in one action: BMv2 runs ingress and egress side by side.
     @hidden action bid() {
         bit<32> first = (bit<32>)meta.port << FQ_QUEUE_BITS;
         // CRC is linear: other salts would give rows that collide together, other bits do not.
@@ -39,6 +40,10 @@ control Afq(inout metadata_t meta, in bit<8> round_shift, in bit<16> queues) {
         bids_1.read(bid_1, cell_1);
         bids_2.read(bid_2, cell_2);
         current_round.read(now, (bit<32>)meta.port);
+        bit<64> end = (now + (bit<64>)queues) << round_shift;
+        bid_0 = (bid_0 < end) ? bid_0 : 0;
+        bid_1 = (bid_1 < end) ? bid_1 : 0;
+        bid_2 = (bid_2 < end) ? bid_2 : 0;
         bit<64> least = (bid_0 < bid_1) ? bid_0 : bid_1;
         least = (bid_2 < least) ? bid_2 : least;
         bit<64> begin = now << round_shift;

@@ -19,7 +19,7 @@ const int<64> PI2_ONE = 0x10000000000;
 #define REASON_OVERLOAD 13         // an L4S packet while p_CL is at its most
 
 register<bit<64>>(PORTS) base_probability;                     // [port], p'
-register<bit<32>>(AQM_QUEUES) delay_us;                        // [queue], what its last packet had waited
+register<bit<32>>(AQM_QUEUES) delay_us;                        // [queue], what its last packet had waited; 0: none waits behind it
 register<bit<64>>(PORTS) l_waited_us;                          // [port], the delay of all packets that left the L4S queue, together
 register<bit<64>>(PORTS) c_waited_us;
 counter(PORTS, CounterType.packets_and_bytes) l_sent;          // [port]
@@ -55,12 +55,16 @@ control Pi2Update(out int<64> p, in metadata_t meta, in standard_metadata_t stan
         waiting_packets.read(waiting, meta.queue ^ 1);
         if (waiting == 0) { curq = 0; }
         if (standard_metadata.deq_timedelta > curq) { curq = standard_metadata.deq_timedelta; }
-        delay_us.write(meta.queue, standard_metadata.deq_timedelta);
+        delay_us.write(meta.queue, (meta.queue_packets != 0) ? standard_metadata.deq_timedelta : 0);
 
         if (now >= last + ((time_us_t)meta.update_us << 8)) {
-            last = now;         // nothing was sent for so long: begins anew
-            p = 0;
-            prevq = curq;
+            if (now > last + (time_us_t)curq) {
+                last = now;     // nothing was sent for so long, and nothing waited: begins anew
+                p = 0;
+                prevq = curq;
+            } else {
+                last = now - ((time_us_t)meta.update_us << 8);      // a packet takes so long: no more updates are made up
+            }
         }
         integral = (int<64>)meta.alpha * ((int<64>)(bit<64>)curq - (int<64>)(bit<64>)meta.target_us);
         if (integral > PI2_ONE) { integral = PI2_ONE; }

@@ -58,6 +58,7 @@ control LaneIngress(inout headers_t hdr,
         meta.now = standard_metadata.ingress_global_timestamp;
         meta.length = (bit<16>)standard_metadata.packet_length;
         meta.slot = NO_FLOW_SLOT;
+        meta.lane = NO_FLOW_SLOT;
         meta.queue_weight = WEIGHT_ONE;
         meta.port = standard_metadata.ingress_port;     // where a refusal without a route is counted
 

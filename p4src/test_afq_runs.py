@@ -68,3 +68,14 @@ def test_afq_is_the_paper_s(seed: int, queues: int, bytes_per_round: int) -> Non
     assert refused > 100
     assert served > 500
     assert model.current_round > 4 * queues
+
+
+def test_afq_goes_on_when_the_bytes_of_a_round_change() -> None:
+    """A source sends less than the line takes, with rounds of 2048 bytes, then 1024, then 2048 again."""
+    source = Cbr(1, RATE_BPS * 3 // 5, 958, 0, 3 * NS_PER_S)
+    world = World("afq", [source], sink_rate_bps=RATE_BPS, sink={"scheduler": "calendar", "queues": 8})
+    for second, shift in enumerate((11, 10, 11)):
+        write = world.modify if second else world.insert
+        write("afq_port", {"egress_port": SINK_PORT}, "set_afq", round_shift=shift, queues_count=8)
+        world.run_until((second + 1) * NS_PER_S)
+    assert world.counter("drops", SINK_PORT << 4 | REASON_AQM)[0] == 0

@@ -160,6 +160,16 @@ def test_red_is_the_paper_s(seed: int) -> None:
     )
 
 
+def test_the_average_of_a_longer_queue_than_it_holds_is_the_most_that_it_holds() -> None:
+    """The average has 16 bits of whole packets, and 70,000 packets wait."""
+    world = World("red", [Cbr(1, 1_400_000_000, 50, 0, 20_000_000)], sink_rate_bps=1_000)
+    far = {"min_th": 0xFFFFFFFF, "max_th": 0xFFFFFFFF, "max_p": 0, "slope": 0, "gentle_slope": 0}
+    world.insert("red_port", {"egress_port": SINK_PORT}, "set_red", weight=1, decay=0, ecn=0, **far)
+    world.run_until(20_000_000)
+    assert world.register("waiting_packets", SINK_PORT) == 69_999
+    assert world.register("average", SINK_PORT) >> 16 >= 0xFFFE
+
+
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_fred_is_the_paper_s(seed: int) -> None:
     model, found, count = Fred(min_th=5, max_th=9, max_p=0.1, min_q=2), 0.0, 0
@@ -263,8 +273,10 @@ class TwoQueues:
 
     def __init__(self) -> None:
         self.waiting: dict[bool, deque[tuple[int, int]]] = {True: deque(), False: deque()}
+        self.waited_us = 0
+        "The packet that was served last."
         self.delay_us = {True: 0, False: 0}
-        "Of each queue's packet that was served last."
+        "Of each queue's packet that was served last; 0: nothing waits behind it."
         self.free_ns = Fraction(0)
 
     def next_ns(self) -> int | None:
@@ -281,12 +293,13 @@ class TwoQueues:
         """Take the next packet out: (whether it is an L4S packet, its length)."""
         l4s = bool(self.waiting[True])
         came_us, length = self.waiting[l4s].popleft()
-        self.delay_us[l4s] = now_us - came_us
+        self.waited_us = now_us - came_us
+        self.delay_us[l4s] = self.waited_us if self.waiting[l4s] else 0
         return l4s, length
 
     def curq_us(self, l4s: bool) -> int:
         """max(cq.time(), lq.time()) as a packet of this queue is served."""
-        return max(self.delay_us[l4s], self.delay_us[not l4s] if self.waiting[not l4s] else 0)
+        return max(self.waited_us, self.delay_us[not l4s])
 
 
 @pytest.mark.parametrize("seed", range(1, 7))
@@ -318,7 +331,7 @@ def test_dualpi2_is_the_rfc_s(seed: int) -> None:
                 while now_ns // 1_000 >= last_us + step_us:
                     model.update(port.curq_us(l4s) / 1e6)
                     last_us += step_us
-                likelihood = model.likelihood(l4s, port.delay_us[l4s] / 1e6, len(port.waiting[l4s]))
+                likelihood = model.likelihood(l4s, port.waited_us / 1e6, len(port.waiting[l4s]))
                 overloads += l4s and model.overload
                 natives += likelihood > model.k * model.p
                 drops = dropped[l4s] > 0
@@ -345,3 +358,18 @@ def test_dualpi2_is_the_rfc_s(seed: int) -> None:
     assert totals[False][1] > 5
     assert natives > 20
     assert overloads > 20 or l4s_times == 1
+
+
+@pytest.mark.parametrize(("rate_bps", "settings"), [(2_000, {}), (1_000_000, {"target": "40us"})])
+def test_dualpi2_holds_a_queue_whose_packets_are_more_than_256_updates_apart(
+    rate_bps: int, settings: dict[str, str]
+) -> None:
+    """600 packets come while the line takes 400: most of the others are dropped."""
+    source = Cbr(1, rate_bps * 3 // 2, 1_472, 0, 600 * 1_472 * 8 * NS_PER_S // (rate_bps * 3 // 2))
+    world, contract = World("dualpi2", [source], sink_rate_bps=rate_bps), load_program("dualpi2")
+    (entry,) = contract.entries(
+        PortState(port=SINK_PORT, rate_bps=rate_bps), contract.Settings.model_validate(settings)
+    )
+    world.write(+entry)
+    world.run_until(source.stop_ns)
+    assert world.counter("drops", SINK_PORT << 4 | REASON_AQM)[0] > 150

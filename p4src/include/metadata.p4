@@ -31,6 +31,7 @@ struct metadata_t {
     bit<1>    is_flow;            // IP, or a frame with an EtherType: a packet-out and a probe are none
     bit<1>    has_entry;
     slot_t    slot;
+    slot_t    lane;               // the slot in which its packets are counted: slot, or a fallback slot for some time after its entry
     bit<16>   queue_id;           // of the port; a traffic manager without queues ignores it
     bit<32>   queue_weight;       // of that queue from now on
 

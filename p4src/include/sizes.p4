@@ -38,6 +38,7 @@
 #define TAP_LEAST 3
 
 // ---- Times, microseconds ---------------------------------------------------------------------------
+#define LANE_STAY_US 1000000          // so long a flow with an entry may stay in its lane by hash
 #define NEW_FLOW_PERIOD_US 100000     // at most one new_flow digest a fallback slot in this time
 #define T_RES_PERIOD_US 50000         // at most one T_res probe a flow in this time
 #define T_RES_PORT_PERIOD_US 2000     // at most one T_res report a port in this time

@@ -12,7 +12,8 @@ register<time_us_t>(PORTS) idle_since;    // [port], q_time, us
 control Sample(inout metadata_t meta) {
     @hidden action average_in() {
         average.read(meta.avg, (bit<32>)meta.port);
-        meta.avg = meta.avg - (meta.avg >> meta.weight) + ((meta.queue_packets << 16) >> meta.weight);
+        bit<32> packets = (meta.queue_packets < 0xFFFF) ? meta.queue_packets : 0xFFFF;      // more do not fit
+        meta.avg = meta.avg - (meta.avg >> meta.weight) + ((packets << 16) >> meta.weight);
         average.write((bit<32>)meta.port, meta.avg);
     }
 

@@ -26,7 +26,7 @@ control Admit(inout metadata_t meta) {
         bool tapped = false;
         bool spaced = false;
 
-        flow_occupancy.read(flow_packets, meta.slot);
+        flow_occupancy.read(flow_packets, meta.lane);
         port_occupancy.read(port_packets, (bit<32>)meta.port);
         port_occupancy_bytes.read(port_bytes, (bit<32>)meta.port);
         report_start.read(start, (bit<32>)meta.port);
@@ -55,7 +55,7 @@ control Admit(inout metadata_t meta) {
             meta.reason = REASON_PORT_FULL;
         } else {
             meta.mark = (meta.ecn == 1 && (flow_packets > limit || tapped)) ? 1w1 : 1w0;
-            flow_occupancy.write(meta.slot, flow_packets);
+            flow_occupancy.write(meta.lane, flow_packets);
             port_occupancy.write((bit<32>)meta.port, port_packets);
             port_occupancy_bytes.write((bit<32>)meta.port, port_bytes);
             // N_C: the first admission of a flow since the interval began.

@@ -22,8 +22,8 @@ control Dequeue(inout metadata_t meta, in standard_metadata_t standard_metadata)
         bit<32> port = (bit<32>)meta.port;
 
         // Saturating: a register that was reset under load must not wrap below zero.
-        flow_occupancy.read(flow_packets, meta.slot);
-        flow_occupancy.write(meta.slot, (flow_packets != 0) ? flow_packets - 1 : 0);
+        flow_occupancy.read(flow_packets, meta.lane);
+        flow_occupancy.write(meta.lane, (flow_packets != 0) ? flow_packets - 1 : 0);
         port_occupancy.read(port_packets, port);
         port_packets = (port_packets != 0) ? port_packets - 1 : 0;
         port_occupancy.write(port, port_packets);

@@ -155,6 +155,7 @@ control Flow(inout headers_t hdr, inout metadata_t meta) {
         bit<32> owner;
         bit<32> index = (bit<32>)meta.lane_hash[FALLBACK_BITS-1:0];
         meta.slot = FLOWS + index;
+        meta.lane = FLOWS + index;
         meta.tell = 1;
         flow_occupancy.read(waiting, FLOWS + index);
         fallback_owner.read(owner, index);
@@ -162,23 +163,25 @@ control Flow(inout headers_t hdr, inout metadata_t meta) {
         fallback_owner.write(index, meta.lane_hash);
     }
 
-    // Packets from before the flow's entry may still wait in their lane by hash: the flow stays there until they are gone, so
-    // that none overtakes another. Of two flows with one fallback slot only the one that used it last without an entry does:
-    // together they would keep it from ever being empty, and share one lane for good.
+    // Packets from before the flow's entry may still wait in their lane by hash: the flow stays there until it is empty, so that
+    // none overtakes another, but not for longer than LANE_STAY_US: it may never be. Of two flows with one fallback slot only the
+    // one that used it last without an entry stays: together they would keep it from being empty.
     @hidden action keep_order() {
         bit<32> waiting;
         bit<32> owner;
+        time_us_t seen;
         bit<32> index = (bit<32>)meta.lane_hash[FALLBACK_BITS-1:0];
         flow_occupancy.read(waiting, FLOWS + index);
         fallback_owner.read(owner, index);
-        meta.slot = (waiting != 0 && owner == meta.lane_hash) ? FLOWS + index : meta.slot;
+        flow_seen.read(seen, FLOWS + index);            // the last packet without an entry
+        meta.lane = (waiting != 0 && owner == meta.lane_hash && meta.now - seen < (time_us_t)LANE_STAY_US) ? FLOWS + index : meta.slot;
     }
 
     // Queue 0 is for what is in no lane.
     @hidden action take_lane() {
-        bit<16> first = (meta.slot < FLOWS) ? 16w1 : meta.lanes + 1;
-        bit<16> queues = (meta.slot < FLOWS) ? meta.lanes : meta.lanes_by_hash;
-        meta.queue_id = first + (meta.slot[15:0] & (queues - 1));
+        bit<16> first = (meta.lane < FLOWS) ? 16w1 : meta.lanes + 1;
+        bit<16> queues = (meta.lane < FLOWS) ? meta.lanes : meta.lanes_by_hash;
+        meta.queue_id = first + (meta.lane[15:0] & (queues - 1));
         meta.queue_weight = (bit<32>)meta.weight;
     }
 
@@ -203,6 +206,7 @@ control Flow(inout headers_t hdr, inout metadata_t meta) {
             }
             hash_l2();
         }
+        meta.lane = meta.slot;
         if (meta.has_entry == 0 || meta.lanes != 0) {
             hash_key.apply();
             if (hdr.ipv4.isValid()) {

@@ -83,14 +83,18 @@ class FreePlaces(LanesTest):
 
 
 class EntryWhileInLane(LanesTest):
-    """A flow that gets its entry stays in its lane by hash until that is empty: none of its packets overtakes another."""
+    """A flow that gets its entry stays in its lane by hash until that is empty: none of its packets overtakes another.
+
+    What is refused is counted at the entry.
+    """
 
     def runTest(self) -> None:
         self.limit_port()
-        self.set_lanes(8)
+        self.set_lanes(4)
         self.burst(flow(), 1 + 2)
         self.add_flow(flow(), 3)
-        self.burst(flow(), 2)
+        self.burst(flow(), 2 + 4)
+        self.assertEqual(self.counter("flow_drops", 3)[0], 4)
         if self.is_embedded:
             self.assertEqual(self.register("flow_occupancy", fallback_slot(flow())), 4)
             self.assertEqual(self.register("flow_occupancy", 3), 0)
