@@ -20,7 +20,15 @@ from fairlane_lab.definition.strict import Between
 from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.recording import read_lines
 from fairlane_lab.results import tables
-from fairlane_lab.results.rows import make_rows, merged_about, natural, run_metrics, slowdown_metrics, with_slowdowns
+from fairlane_lab.results.rows import (
+    Row,
+    make_rows,
+    merged_about,
+    natural,
+    run_metrics,
+    slowdown_metrics,
+    with_slowdowns,
+)
 from fairlane_lab.results.statistics import aggregate, aggregate_ratio, holm
 from fairlane_lab.results.tables import Store
 from fairlane_lab.results.verdicts import PointRuns, Verdict, judge
@@ -70,6 +78,17 @@ def test_completion_times_are_of_the_group_and_of_all() -> None:
     metrics = run_metrics([flow("w", 1e3, greedy=False, group="web")], [PORT], transfers)
     assert (metrics["completion_s"], metrics["completion_s[web]"], metrics["transfers[web]"]) == (2.0, 2.0, 3)
     assert metrics["completion_p95_s"] == pytest.approx(8.3)
+
+
+def test_what_the_run_s_end_cut_is_beyond_any_quantile() -> None:
+    flows = [flow("a", 1e3, greedy=False), flow("b", 1e3, greedy=False)]
+    transfers = [Transfer("a", "a", 0.0, 1000, time_s) for time_s in (1.0, 2.0)]
+    cut = [Transfer(name, name, 0.0, 1000, 3.0, ran_s=2.5, complete=False) for name in ("a", "b")]
+    metrics = run_metrics(flows, [PORT], [*transfers, *cut])
+    of_groups = [[metrics[f"{name}[{group}]"] for name in ("completion_s", "completion_p95_s", "transfers", "unfinished")] for group in "ab"]  # fmt: skip
+    assert of_groups == [[2.0, None, 2, 1], [None, None, 0, 1]]
+    assert (metrics["completion_s"], metrics["unfinished"]) == (None, 2)
+    assert "transfer_s" not in metrics
 
 
 def test_a_transfer_of_the_warm_up_is_not_counted_and_a_file_is() -> None:
@@ -390,6 +409,18 @@ def test_a_run_in_which_it_never_came_is_beyond_any_bound() -> None:
         row.update(recovery_s=None, after_spike_bytes=None)
     (found,) = judge([expectation(metric="recovery_s", max=1.0)], [without], "sim")
     assert (found.runs, found.never) == (10, 0), "a run without a spike measured none"
+
+
+def test_what_never_came_in_a_group_is_beyond_any_bound_there() -> None:
+    rows: list[Row] = [
+        {"repeat": n, "completion_s[a]": 1.0 if n < 8 else None, "unfinished": 0 if n < 8 else 1} for n in range(20)
+    ]
+    with_groups: list[Row] = [{**row, "unfinished[a]": row["unfinished"]} for row in rows]
+    without: list[Row] = [{**row, "unfinished[a]": 0 if row["completion_s[a]"] else None} for row in rows]
+    asked = expectation(metric="completion_s[a]", max=2.0)
+    for given, wanted in ((rows, ("undecided", 12)), (with_groups, ("undecided", 12)), (without, ("met", 0))):
+        (found,) = judge([asked], [PointRuns("a", {"case": "a"}, given)], "sim")
+        assert (found.state, found.never) == wanted
 
 
 @pytest.mark.parametrize("statistic", ["median", "mean"])

@@ -159,7 +159,7 @@ RUN_METRICS: dict[str, Name] = {
             "slowdown_long_p99": "slowdown above 1 MB (99 %)",
             "transfers": Name("finished transfers", kind=int),
             "unfinished": Name("transfers cut", kind=int),
-            "transfer_s": Name("transfer time, first data to last ACK (mean)", never_beside="unfinished"),
+            "transfer_s": Name("transfer time, first data to last ACK (mean)", never_beside="transfer_bps"),
             "transfer_bps": "throughput of a transfer",
             "packets_sent": "packets sent for a transfer",
             "ceiling_bps": "ceiling",
@@ -210,7 +210,11 @@ FLOW_METRICS: dict[str, Name] = {
 OBJECT_METRICS: dict[str, Name] = of_programs("object_metrics")
 """Of an object of a program, such as a VC: `vc_ratio[vc1]`."""
 
-_OF_GROUPS = ("transfers", *(name for name in RUN_METRICS if name.startswith(("completion_", "slowdown"))))
+_OF_GROUPS = (
+    "transfers",
+    "unfinished",
+    *(name for name in RUN_METRICS if name.startswith(("completion_", "slowdown"))),
+)
 GROUP_METRICS = frozenset({*FLOW_METRICS, *OBJECT_METRICS, *_OF_GROUPS})
 """`goodput_bps[reno]`: mean over the group's flows, except `share`, `retransmits`, `timeouts`, `segments_sent`, `window_reductions`, `rate_switches`: their sum,
 and `cwnd_peak_packets`, `cwnd_p95_packets`: of all their samples. `fair_share_ratio` is a flow's goodput over the mean of all greedy flows."""

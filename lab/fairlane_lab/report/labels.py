@@ -22,7 +22,10 @@ def name_of(column: str) -> Name:
         return Name(f"{name_of(above).label} / {name_of(below).label}")
     metric, group = split_metric(column)
     name = find_name(metric) or Name(metric)
-    return Name(f"{name.label}, {group}", name.unit, name.scale) if group else name
+    if not group:
+        return name
+    beside = f"{name.never_beside}[{group}]" if name.never_beside else ""
+    return Name(f"{name.label}, {group}", name.unit, name.scale, never_beside=beside)
 
 
 def rate_name(name: Name, largest: float) -> Name:

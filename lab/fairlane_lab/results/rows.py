@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from fairlane_hosts.programs import COUNTERS
 
-from fairlane_lab.definition.names import RUN_METRICS, column_kind
+from fairlane_lab.definition.names import RUN_METRICS, column_kind, split_metric
 from fairlane_lab.inputs import configuration
-from fairlane_lab.measures import INSTANT_S, ceiling_of, known_mean, known_sum, least_s, path_of
+from fairlane_lab.measures import INSTANT_S, Values, ceiling_of, finite_or_none, known_mean, known_sum, least_s, path_of
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, Transfer
 from fairlane_lab.scenario import Scenario, checked_topology, names_of, tcp_of
@@ -126,29 +126,37 @@ def _bottleneck(ports: Sequence[PortResult]) -> Row:
 
 
 def _completion(transfers: Sequence[Transfer]) -> Row:
-    finished = [each for each in transfers if each.complete]
-    if not finished:
+    """Quantiles are over all, what the run's end cut being infinite: a quantile that is so is None. Slowdowns are of the finished ones."""
+    if not transfers:
         return {}
-    times = np.array([each.completion_s for each in finished])
-    p95_s = float(np.quantile(times, 0.95))
-    metrics: Row = {"transfers": len(finished), "completion_s": float(np.median(times)), "completion_p95_s": p95_s}
+    finished = [each for each in transfers if each.complete]
+    times = np.array([each.completion_s if each.complete else math.inf for each in transfers])
+    metrics: Row = {"transfers": len(finished), "unfinished": len(transfers) - len(finished)}
+    metrics |= {"completion_s": _quantile(times, 0.5), "completion_p95_s": _quantile(times, 0.95)}
     return metrics | slowdown_metrics(finished)
+
+
+def _quantile(values: Values, share: float) -> float | None:
+    with np.errstate(invalid="ignore"):
+        found = float(np.quantile(values, share))
+    # Between a number and infinity nothing is interpolated, even where the quantile is the number itself.
+    return finite_or_none(found if math.isfinite(found) else float(np.quantile(values, share, method="higher")))
 
 
 def file_metrics(transfers: Sequence[Transfer]) -> Row:
     """Of transfers whose first data segment is known, means over all of them; nothing without such.
 
-    `transfer_bps`: bytes over the time that it ran, cut ones too (Lee and Kim 2000); `transfer_s`, `packets_sent`: of the finished ones (FastTCP paper).
+    `transfer_bps`: bytes over the time that it ran, cut ones too (Lee and Kim 2000); `transfer_s`: None where one was cut; `packets_sent`: of the
+    finished ones (FastTCP paper).
     """
     known = [each for each in transfers if each.ran_s is not None]
     finished = [each for each in known if each.complete]
     means: dict[str, Iterable[float | None]] = {
         "transfer_bps": [8 * each.bytes / each.ran_s for each in known if each.ran_s],
-        "transfer_s": [each.ran_s for each in finished],
+        "transfer_s": [each.ran_s for each in finished] if len(finished) == len(known) else (),
         "packets_sent": [each.packets for each in finished],
     }
-    found: Row = {"unfinished": len(known) - len(finished)} if known else {}
-    return found | {name: mean for name, values in means.items() if (mean := known_mean(values)) is not None}
+    return {name: mean for name, values in means.items() if (mean := known_mean(values)) is not None}
 
 
 def spike_metrics(flows: Sequence[FlowResult], ports: Sequence[PortResult]) -> Row:
@@ -355,12 +363,16 @@ def param_value(name: str, value: Any) -> Any:
 
 
 def values_of(rows: Iterable[Mapping[str, Any]], metric: str) -> list[Any]:
-    """A metric of some runs: infinite where it never came (`Name.never_beside`), None where it was not measured."""
-    beside = RUN_METRICS[metric].never_beside if metric in RUN_METRICS else ""
+    """A metric of some runs, or of a group there: infinite where it never came (`Name.never_beside`), None where it was not measured."""
+    name, group = split_metric(metric)
+    beside = RUN_METRICS[name].never_beside if name in RUN_METRICS else ""
     found: list[Any] = []
     for row in rows:
         value = row.get(metric)
-        found.append(math.inf if value is None and beside and row.get(beside) is not None else value)
+        if value is None and beside:
+            of_run = row.get(beside)
+            value = math.inf if (row.get(f"{beside}[{group}]", of_run) if group else of_run) is not None else None
+        found.append(value)
     return found
 
 
