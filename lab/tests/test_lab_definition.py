@@ -250,6 +250,7 @@ def test_an_axis_called_control_gives_its_labels_as_a_parameter() -> None:
         (('name = "vegas"', 'name = "reno"'), "small.toml: flows[1].name: 'reno' is the name of an earlier flow"),
         (('name = "reno"', 'name = "vegas-2"\ngroup = "reno"'), "small.toml: flows[1].name: 'vegas-2' is the name of an earlier flow"),
         (('name = "vegas"', 'name = "vegas"\nstart_s = 20\napp = { kind = "bytes", bytes = 1 }'), "small.toml: flows[1].start_s: 20 is not before the end, run.duration_s 20"),
+        (("warmup_s = 5", "warmup_s = 5\nuntil_done = true"), "small.toml: run: until_done, warmup_s 5: the files may be finished by then; until_done needs warmup_s 0"),
         (("warmup_s = 5", "warmup_s = 25"), "small.toml: run: warmup_s 25 leaves nothing of duration_s 20 to measure"),
         (("repeats = 2", "repeat = 2"), "small.toml: run.repeat: there is no key 'repeat'. Did you mean 'repeats'? There are: duration_s, warmup_s, repeats, connections, starts, draws, sample_s, series_repeats"),
         (("rate_bps = 1_000_000", "rate_bps = -1"), "small.toml: topology.links.s1-s2.rate_bps: got -1; input should be greater than or equal to 0"),

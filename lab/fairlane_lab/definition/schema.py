@@ -140,12 +140,16 @@ class RunSpec(Strict):
     series_repeats: Annotated[int, Field(ge=0)] = 0
     """The first so many repeats of a point keep their time series; at least one where there is a plot of series."""
     until_done: bool = False
-    """The run ends when every file (`bytes` applications) is finished, at `duration_s` at the latest."""
+    """The run ends when every file (`bytes` applications) is finished, at `duration_s` at the latest; without a warm-up."""
 
     @model_validator(mode="after")
     def _window(self) -> RunSpec:
         if self.warmup_s >= self.duration_s:
             raise ValueError(f"warmup_s {self.warmup_s:g} leaves nothing of duration_s {self.duration_s:g} to measure")
+        if self.until_done and self.warmup_s:
+            raise ValueError(
+                f"until_done, warmup_s {self.warmup_s:g}: the files may be finished by then; until_done needs warmup_s 0"
+            )
         return self
 
 
