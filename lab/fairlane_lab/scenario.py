@@ -87,7 +87,9 @@ class App:
     offered_bps: NotNegative = 0.0
     """`web`: instead of `arrivals_per_s`, what the transfers are together; a scenario has the arrivals."""
     mean_bytes: Whole = 0
+    """`web`: of the sizes as drawn."""
     max_bytes: Whole = 0
+    """`web`: larger ones are cut to it, so that their mean is below `mean_bytes`; 0: none is."""
     distribution: Distribution = "exponential"
     shape: Annotated[float, Field(gt=1)] = 1.2
     bitrates_bps: tuple[Annotated[int, Field(gt=0, le=400_000_000_000)], ...] = ()
@@ -111,6 +113,10 @@ class App:
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> App:
+        if self.offered_bps and self.max_bytes:
+            raise ValueError(
+                "offered_bps is of sizes whose mean is mean_bytes, and max_bytes makes it smaller: give arrivals_per_s"
+            )
         if self.offered_bps and self.mean_bytes and not self.arrivals_per_s:
             object.__setattr__(self, "arrivals_per_s", round(self.offered_bps / (8 * self.mean_bytes), 9))
             object.__setattr__(self, "offered_bps", 0.0)

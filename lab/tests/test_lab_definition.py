@@ -271,6 +271,7 @@ def test_an_axis_called_control_gives_its_labels_as_a_parameter() -> None:
         (("only = { threshold = [4, 6] }", "only = { threshold = 7 }"), "small.toml: mininet.only: leaves no point"),
         (('["sim", "mininet"]', '["sim", "ns3"]'), "small.toml: runtimes[1]: got 'ns3'; allowed: 'sim', 'kernel' or 'mininet'"),
         (('name = "small"', 'name = "large"'), "small.toml: name: 'large' must be the file's name, 'small'"),
+        (("connections = 2", 'app = { kind = "web", offered_bps = 1000, mean_bytes = 9, max_bytes = 9 }'), "small.toml: flows[1].app: offered_bps is of sizes whose mean is mean_bytes, and max_bytes makes it smaller: give arrivals_per_s"),
         (("connections = 2", 'app = { kind = "web" }'), "small.toml: flows[1].app: kind 'web' also needs arrivals_per_s, mean_bytes"),
         (("connections = 2", 'app = { kind = "greedy", bytes = 5 }'), "small.toml: flows[1].app: kind 'greedy' has no bytes; it has: nothing else"),
         (("[run]\n", "[run\n"), "small.toml: not TOML: "),
