@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from fairlane_lab.measures import NOTHING, Samples, Values
 from fairlane_lab.recording import FlowRecord, PortRecord, Recording
+from fairlane_lab.report.labels import name_of
 from fairlane_lab.sim.config import rate_steps, resolve
 from fairlane_lab.sim.sharing import sharing
 from fairlane_topology.links import LinkChange
@@ -75,6 +76,7 @@ def test_what_waits_is_the_round_trip_beyond_the_smallest() -> None:
     rtt = 10e6 + np.where(np.arange(len(T_S)) % 50 == 0, 30e6, 0)
     found = sharing(recorded(0.0, srtt_ns=rtt))
     assert found["delay_p99_ms"] == pytest.approx(30.0)
+    assert name_of("delay_p99_ms").label.startswith("99 % of the smoothed RTTs"), "srtt_ns, not single RTTs"
 
 
 def test_nothing_is_said_without_samples() -> None:

@@ -141,7 +141,7 @@ RUN_METRICS: dict[str, Name] = {
                 "from a change to a second that is shared fairly (Jain index 0.95)", head="fair after"
             ),
             "worst_5s_use": _share("utilisation of the worst 5 s"),
-            "delay_p99_ms": "99 % of the RTTs, above a flow's smallest",
+            "delay_p99_ms": "99 % of the smoothed RTTs, above a flow's smallest",
             "least_share": _share("smallest flow, of its fair share"),
             "cut_s": "warm-up that was cut",
             "unsteady": _share("runs without a steady state"),
