@@ -25,7 +25,8 @@ def test_a_viewing_has_played_stalled_and_switched() -> None:
     run = replace(scenario(FLOW), duration_s=30.0, warmup_s=0.0)
     # 1 to 5 and 5 to 9 s played, 9 to 11 s stalled, 11 to 15 s played, nothing until the end at 30 s.
     came = [segment(1.0, 300_000), segment(2.0, 600_000), segment(11.0, 600_000)]
-    seen = viewings(run, came, 0.0)["film"]
+    cut = replace(segment(16.0, 600_000), complete=False)
+    seen = viewings(run, [*came, cut], 0.0)["film"]
     assert seen["played_bps"] == pytest.approx((300_000 + 2 * 600_000) / 3)
     assert seen["stalled_share"] == pytest.approx((2 + 15) / 29)
     assert seen["rate_switches"] == 1

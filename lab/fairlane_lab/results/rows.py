@@ -18,7 +18,7 @@ from fairlane_hosts.programs import COUNTERS
 
 from fairlane_lab.definition.names import RUN_METRICS, column_kind, split_metric
 from fairlane_lab.inputs import configuration
-from fairlane_lab.measures import INSTANT_S, Values, ceiling_of, finite_or_none, known_mean, known_sum, least_s, path_of
+from fairlane_lab.measures import INSTANT_S, ceiling_of, finite_or_none, known_mean, known_sum, least_s, path_of
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, Transfer
 from fairlane_lab.scenario import Scenario, checked_topology, names_of, tcp_of
@@ -126,21 +126,24 @@ def _bottleneck(ports: Sequence[PortResult]) -> Row:
 
 
 def _completion(transfers: Sequence[Transfer]) -> Row:
-    """Quantiles are over all, what the run's end cut being infinite: a quantile that is so is None. Slowdowns are of the finished ones."""
+    """Quantiles are None where they are infinite (`_quantile`). Slowdowns are of the finished ones."""
     if not transfers:
         return {}
     finished = [each for each in transfers if each.complete]
-    times = np.array([each.completion_s if each.complete else math.inf for each in transfers])
     metrics: Row = {"transfers": len(finished), "unfinished": len(transfers) - len(finished)}
-    metrics |= {"completion_s": _quantile(times, 0.5), "completion_p95_s": _quantile(times, 0.95)}
+    metrics |= {"completion_s": _quantile(transfers, 0.5), "completion_p95_s": _quantile(transfers, 0.95)}
     return metrics | slowdown_metrics(finished)
 
 
-def _quantile(values: Values, share: float) -> float | None:
+def _quantile(transfers: Sequence[Transfer], share: float) -> float | None:
+    """Of completion times. What the run's end cut is infinite; what had not yet waited as long as this quantile of the finished ones says nothing."""
+    times = [each.completion_s for each in transfers if each.complete]
+    least_s = float(np.quantile(times, share)) if times else 0.0
+    times += [math.inf for each in transfers if not each.complete and each.completion_s >= least_s]
     with np.errstate(invalid="ignore"):
-        found = float(np.quantile(values, share))
+        found = float(np.quantile(times, share))
     # Between a number and infinity nothing is interpolated, even where the quantile is the number itself.
-    return finite_or_none(found if math.isfinite(found) else float(np.quantile(values, share, method="higher")))
+    return finite_or_none(found if math.isfinite(found) else float(np.quantile(times, share, method="higher")))
 
 
 def file_metrics(transfers: Sequence[Transfer]) -> Row:
@@ -231,7 +234,11 @@ def viewings(scenario: Scenario, transfers: Sequence[Transfer], cut_s: float) ->
     found: dict[str, Row] = {}
     for flow in (flow for flow in scenario.flows if flow.app.kind == "video"):
         for name in names_of(flow):
-            mine = sorted((each.start_s + each.completion_s, each.bytes) for each in transfers if each.flow == name)
+            mine = sorted(
+                (each.start_s + each.completion_s, each.bytes)
+                for each in transfers
+                if each.flow == name and each.complete
+            )
             if metrics := _viewing(mine, flow.app.segment_s, cut_s, scenario.end_s(flow)):
                 found[name] = metrics
     return found
