@@ -36,7 +36,7 @@ INFINITE_SSTHRESH = 2**31 - 1
 LATER_PORTS = 45_536
 """Source ports of flows whose transfers have a connection each (crate apps, ports)."""
 TIME_WAIT_S = 60
-"""So long such a port stays in use (TCP_TIMEWAIT_LEN)."""
+"""So long such a port stays in use in the simulator; on Linux a connection's reset frees it."""
 _TOTALS = {"sent_segments": "segments_sent"}
 """Counters of the simulator that `FlowResult` names otherwise."""
 
@@ -119,10 +119,12 @@ def _check_ports(world: SimWorld, after: Snapshot) -> None:
     counts = {name: row["not_opened"] for name, row in after.flows.items()} if machine is None else machine.not_opened()
     for each in world.config.flows:
         if count := counts[each.name]:
-            whose = f"{each.flow.sender} to {each.flow.receiver}" if machine is None else each.flow.sender
+            whose, until = f"{each.flow.sender} to {each.flow.receiver}", f", each until {TIME_WAIT_S} s after its end"
+            if machine is not None:
+                whose, until = each.flow.sender, " at once"
             raise RunError(
                 f"flow {each.name}: {count} connections were not opened, as no source port was free; allowed: "
-                f"{LATER_PORTS} connections from {whose}, of all flows together, each until {TIME_WAIT_S} s after its end"
+                f"{LATER_PORTS} connections from {whose}, of all flows together{until}"
             )
 
 
