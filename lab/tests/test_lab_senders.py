@@ -23,7 +23,7 @@ from fairlane_lab.results.verdicts import PointRuns, judge
 from fairlane_lab.run_result import FlowResult, PortResult, Transfer
 from fairlane_lab.testbed.grouping import Group, Job, split
 
-GEO = Line(1_544_000, 0.59, 0.0)
+GEO = Line(1_544_000, 0.59, 0.58, 0.0)
 
 
 def test_a_segment_is_hit_as_often_as_its_bits() -> None:
@@ -37,9 +37,9 @@ def test_the_ceiling_of_a_long_file_is_the_window_or_the_line() -> None:
     assert small == pytest.approx(8 * 65_536 / 0.59, rel=0.01)  # (3) of the ENA paper
     large = ceiling_bps(10**9, GEO, 512, 112_640, 1, 40)
     assert large == pytest.approx(1_544_000 * 512 / 552, rel=0.01)
-    hit = ceiling_bps(10**9, Line(1_544_000, 0.59, 1e-5), 512, 112_640, 1, 40)
+    hit = ceiling_bps(10**9, Line(1_544_000, 0.59, 0.58, 1e-5), 512, 112_640, 1, 40)
     assert hit / large == pytest.approx(1 - segment_error(1e-5, 552), rel=1e-3)
-    payload = ceiling_bps(10**9, Line(1_544_000, 0.59, 1e-5, "payload"), 512, 112_640, 1, 40)
+    payload = ceiling_bps(10**9, Line(1_544_000, 0.59, 0.58, 1e-5, "payload"), 512, 112_640, 1, 40)
     assert payload / large == pytest.approx(1 - segment_error(1e-5, 512), rel=1e-3)
 
 
