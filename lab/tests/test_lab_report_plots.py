@@ -371,7 +371,7 @@ def some_cut(scenario: Scenario, chance: random.Random, runtime: Runtime) -> Run
     result = invented(scenario, chance, runtime)
     flow = scenario.flows[0]
     result.transfers = [
-        Transfer(flow.name, flow.group, 0.0, 40_000, 10.0, complete=complete, ran_s=9.0, packets=28)
+        Transfer(flow.name, flow.group, scenario.warmup_s, 40_000, 10.0, complete=complete, ran_s=9.0, packets=28)
         for complete in (True, False)
     ]
     return result

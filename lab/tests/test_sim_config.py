@@ -60,7 +60,7 @@ def test_a_seed_moves_the_starts_a_little_and_always_the_same_way() -> None:
 
 
 def test_every_variant_of_the_hosts_is_known() -> None:
-    simulated = {name: find_simulated(name) for name in VARIANTS}
+    simulated = {name: find_simulated(name) for name, variant in VARIANTS.items() if variant.folder is None}
     vegas = VARIANTS["vegas"].defines
     alpha_beta_gamma = {name: simulated["vegas"][name] for name in ("alpha", "beta", "gamma")}
     assert alpha_beta_gamma == {"alpha": vegas["FL_ALPHA"], "beta": vegas["FL_BETA"], "gamma": vegas["FL_GAMMA"]}

@@ -529,7 +529,9 @@ def thin(line: pd.DataFrame) -> pd.DataFrame:
 
 def _cdf(plot: Cdf, runs: Sequence[RunFolder]) -> p9.ggplot:
     panels = _Panels(runs, plot, (plot.by,), None if plot.panel == "group" else plot.panel)
-    is_of_transfers = plot.metric in TRANSFER_METRICS and any(len(run.transfers.get(plot.metric, ())) for run in runs)
+    is_of_transfers = plot.metric in TRANSFER_METRICS and (
+        "group" in (plot.by, plot.panel) or any(len(run.transfers.get(plot.metric, ())) for run in runs)
+    )
     name = TRANSFER_METRICS[plot.metric] if is_of_transfers else labels.name_of(plot.metric)
     parts: list[pd.DataFrame] = []
     for run in runs:
