@@ -153,9 +153,9 @@ class Link(Direction):
 
     @property
     def name(self) -> str:
-        """The nodes at its ends, `s1-s2`; a second link from `s1` to `s2` is `s1-s2#2`."""
+        """The nodes at its ends, `s1-s2`; a second link from `s1` to `s2` is `s1-s2-2`."""
         nodes = f"{self.a.node}-{self.b.node}"
-        return nodes if self._number == 1 else f"{nodes}#{self._number}"
+        return nodes if self._number == 1 else f"{nodes}-{self._number}"
 
     @property
     def at_host(self) -> bool:

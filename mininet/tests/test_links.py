@@ -222,10 +222,10 @@ def test_parallel_links_have_names_of_their_own() -> None:
     with pytest.raises(fl_topology.TopologyError, match=r"/changes/0/jitter_ms: 20000 exceeds delay_us \(0\)"):
         fl_topology.check(both)
     both["links"][1]["delay"], both["links"][3]["delay"] = "50ms", 0
-    both["changes"].append({"at_s": 1, "link": "s1-s2#2", "loss": 0.1})
+    both["changes"].append({"at_s": 1, "link": "s1-s2-2", "loss": 0.1})
     checked = fl_topology.check(both)
-    assert [checked.link(name).a_to_b.delay_us for name in ("s1-s2", "s1-s2#2")] == [50_000, 0]
-    assert [link.name for link in checked.links if link.emulated] == ["s1-s2", "s1-s2#2"]
+    assert [checked.link(name).a_to_b.delay_us for name in ("s1-s2", "s1-s2-2")] == [50_000, 0]
+    assert [link.name for link in checked.links if link.emulated] == ["s1-s2", "s1-s2-2"]
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ def test_links_change_by_command_while_it_runs(tmp_path: Path) -> None:
         f"{fairlane} outage s1-s2 60s -d b_to_a",
         "h1 ping -c 2 -i 0.2 -W 1 10.0.2.2",
         f"{fairlane} set h1-s1 --delay 1ms",
-        f"{fairlane} set s1-s2#2 --delay 7ms",
+        f"{fairlane} set s1-s2-2 --delay 7ms",
         "h1 cat /proc/sys/net/ipv4/ip_local_port_range",
         f"{fairlane} list --json",
         keep_state(tmp_path, "seen"),
@@ -185,7 +185,7 @@ def test_links_change_by_command_while_it_runs(tmp_path: Path) -> None:
     assert trips[2][1] > 300, "held"
     assert "2 packets transmitted, 0 received" in said
     access, middle, _, second = shown(said)[-1]
-    assert (middle["name"], second["name"]) == ("s1-s2", "s1-s2#2")
+    assert (middle["name"], second["name"]) == ("s1-s2", "s1-s2-2")
     assert second["a_to_b"]["settings"]["delay_us"] == 7_000
     assert access["b_to_a"]["settings"]["delay_us"] == 1_000, "a link takes changes that the file does not foresee"
     assert middle["b_to_a"]["outage_left_us"] > 0
