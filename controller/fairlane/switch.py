@@ -16,6 +16,7 @@ from fairlane_controller.switch.shared import (
     PORTS,
     QUEUES_MAX,
     UNLIMITED,
+    VLAN_TAG_BYTES,
     PortNumber,
     SwitchName,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "PORTS",
     "QUEUES_MAX",
     "UNLIMITED",
+    "VLAN_TAG_BYTES",
     "ChangeSet",
     "EntityChange",
     "Entries",

@@ -41,8 +41,6 @@ GATEWAY_V4 = "169.254.1.1"
 GATEWAY_V6 = "fe80::ff:1"
 QUIET = ("router_solicitations=0", "accept_dad=0")
 """Settings of IPv6 without which a host would send by itself."""
-LOCAL_PORTS = "20000 65535"
-"""First and last port of a host's own connections; the simulator's hosts have the same."""
 
 
 class FairlaneHost(Host):
@@ -77,7 +75,7 @@ class FairlaneHost(Host):
         spec, peers = self._given
         settings = QUIET if spec.ipv6 else (*QUIET, "disable_ipv6=1")
         self.cmd("sysctl -qw", *(f"net.ipv6.conf.{which}.{one}" for which in ("all", "default") for one in settings))
-        self._must(f"sysctl -qw net.ipv4.ip_local_port_range='{LOCAL_PORTS}'")
+        self._must(f"sysctl -qw net.ipv4.ip_local_port_range='{ports.HOST_PORTS[0]} {ports.HOST_PORTS[-1]}'")
         self._must(
             f"ip addr flush dev eth0 && ip addr add {spec.ip} dev eth0 && ip link set eth0 up && ip link set lo up"
         )

@@ -19,6 +19,8 @@ FALLBACK_BELOW = 20_000
 """50051 becomes 30051."""
 EPHEMERAL_START = 32_768
 """Of Linux, unless somebody has set net.ipv4.ip_local_port_range."""
+HOST_PORTS = range(20_000, 65_536)
+"""Of a host's own connections, in the simulator (crate apps, ports) and in Mininet."""
 INSTANCE_MAX = (EPHEMERAL_START + FALLBACK_BELOW - BASE_GRPC_PORT) // PORTS_PER_INSTANCE - 1
 """The last instance whose lower ports are all below the ephemeral range."""
 _LISTENS = {"tcp": "0A", "udp": "07"}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -286,8 +286,7 @@ def check(document: Any, origin: str = "topology") -> Topology:
     file: _File = validate(_File, document, origin)
     try:
         links = _with_mtus([_link(spec, f"/links/{index}", file) for index, spec in enumerate(file.links)], file)
-        names = [link.name for link in links]
-        links = [link.numbered(names[:index].count(link.name) + 1) for index, link in enumerate(links)]
+        links = _numbered(links)
         ports = _ports(file, links)
         changes = _changes(file, links)
         done = [(change.link, change.change) for change in changes]
@@ -334,14 +333,23 @@ def validate(model: type[Any], document: Any, origin: str, pointer: str = "") ->
 def _check_each_once(topology: Topology) -> None:
     """Raises TopologyError where two hosts have a MAC or an IP address in common."""
     taken: dict[str, str] = {}
-    found: list[tuple[str, str]] = []
     for name in topology.hosts:
         values = (topology.mac(name), *map(str, topology.addresses(name)))
-        found += [(f"/hosts/{name}/{key}", value) for key, value in zip(("mac", "ip", "ipv6"), values, strict=False)]
-    for place, value in found:
-        if value in taken:
-            raise TopologyError(f"{place}: {value} is that of {taken[value]} already; allowed: one of its own")
-        taken[value] = place
+        for key, value in zip(("mac", "ip", "ipv6"), values, strict=False):
+            place = f"/hosts/{name}/{key}"
+            if value in taken:
+                raise TopologyError(f"{place}: {value} is that of {taken[value]} already; allowed: one of its own")
+            taken[value] = place
+
+
+def _numbered(links: Sequence[Link]) -> list[Link]:
+    """The links, each with its number among those of its two nodes."""
+    count = Counter[str]()
+    found: list[Link] = []
+    for link in links:
+        count[link.name] += 1
+        found.append(link.numbered(count[link.name]))
+    return found
 
 
 def _with(link: Link, **values: Any) -> Link:

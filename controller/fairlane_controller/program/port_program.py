@@ -16,7 +16,7 @@ from fairlane_controller.program.rows import Column, Reason
 from fairlane_controller.program.settings import Settings
 from fairlane_controller.state.run_state import PortState, RunState
 from fairlane_controller.switch.entities import Entries
-from fairlane_controller.switch.shared import longest_frame_bytes
+from fairlane_controller.switch.shared import VLAN_TAG_BYTES, longest_frame_bytes
 
 
 @dataclass(frozen=True)
@@ -160,4 +160,7 @@ class CodelProgram(AqmProgram):
 
     def arguments(self, port: PortState, settings: Any) -> Mapping[str, int]:
         """As `PortProgram`; the longest frame is the link's, with the tags of two VLANs."""
-        return {**super().arguments(port, settings), "max_packet_bytes": longest_frame_bytes(port.mtu) + 8}
+        return {
+            **super().arguments(port, settings),
+            "max_packet_bytes": longest_frame_bytes(port.mtu) + 2 * VLAN_TAG_BYTES,
+        }

@@ -18,6 +18,7 @@ CPU_PORT = 510
 UNLIMITED = 0xFFFF_FFFF
 
 ETHERNET_HEADER_BYTES = 14
+VLAN_TAG_BYTES = 4
 DEFAULT_MTU = 1500
 """Ethernet's, of a link whose own is not known."""
 AAL5_TRAILER_BYTES = 8

@@ -90,12 +90,12 @@ def add_relative(
 
 def _point(point: PointRuns, statistic: Statistic, ratios: Mapping[str, Spread | None]) -> dict[str, Any]:
     others = {*OTHER_COLUMNS, *ratios, *PARAMETERS}
-    groups = dict.fromkeys(column.partition("[")[1:] for column in point.rows[0])
+    groups = dict.fromkeys(column.removeprefix(column.split("[")[0]) for column in point.rows[0])
     never = (  # an archive has no empty column
-        "".join((name, *group))
+        name + group
         for name, about in RUN_METRICS.items()
         for group in groups
-        if about.never_beside and "".join((about.never_beside, *group)) in point.rows[0]
+        if about.never_beside and about.never_beside + group in point.rows[0]
     )
     columns = {  # a table's rows have the same columns
         name: [float(value) for value in values_of(point.rows, name) if value is not None]

@@ -13,6 +13,7 @@ from fairlane_controller.program.port_program import AqmProgram
 from fairlane_hosts.programs import COUNTERS
 from fairlane_hosts.simulator import congestion_control
 from fairlane_hosts.variants import find_variant
+from fairlane_topology.ports import HOST_PORTS
 from fairlane_topology.topology import PortKey
 
 from fairlane_lab.measures import NOTHING, Samples
@@ -33,10 +34,8 @@ from fairlane_lab.sim.world import SimWorld, Snapshot
 
 INFINITE_SSTHRESH = 2**31 - 1
 """Linux's TCP_INFINITE_SSTHRESH: no threshold yet, and nothing to draw."""
-LATER_PORTS = 45_536
-"""Source ports of flows whose transfers have a connection each (crate apps, ports)."""
 TIME_WAIT_S = 60
-"""So long such a port stays in use in the simulator; on Linux a connection's reset frees it."""
+"""So long a source port stays in use in the simulator; on Linux a connection's reset frees it."""
 _TOTALS = {"sent_segments": "segments_sent"}
 """Counters of the simulator that `FlowResult` names otherwise."""
 
@@ -124,7 +123,7 @@ def _check_ports(world: SimWorld, after: Snapshot) -> None:
                 whose, until = each.flow.sender, " at once"
             raise RunError(
                 f"flow {each.name}: {count} connections were not opened, as no source port was free; allowed: "
-                f"{LATER_PORTS} connections from {whose}, of all flows together{until}"
+                f"{len(HOST_PORTS)} connections from {whose}, of all flows together{until}"
             )
 
 

@@ -13,15 +13,15 @@ from typing import Annotated, Any, Literal, get_args
 
 from fairlane import Cells, Config, Duration, ErrorCode, Flag, Place, Rate, Section, Settings, parse_dscp
 from fairlane.changes import Documents
-from fairlane.switch import CPU_PORT, ETHERNET_HEADER_BYTES, PortNumber, SwitchName
+from fairlane.switch import CPU_PORT, ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES, PortNumber, SwitchName
 from fairlane.text import plain_value
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from .model import MAX_40, cells_of_frame
 from .names import CELLS_MAX, PROGRAM, RATE_PERIOD_MAX_US, RATE_PERIOD_MIN_US
 
-MFS_MAX_BYTES = 65_535 - ETHERNET_HEADER_BYTES - 4
-"""`mfs` of the data plane counts bytes of frame in 16 bits; 4 of them for a VLAN tag."""
+MFS_MAX_BYTES = 65_535 - ETHERNET_HEADER_BYTES - VLAN_TAG_BYTES
+"""`mfs` of the data plane counts bytes of frame in 16 bits."""
 MarkedDscp = Literal["", "AF12", "AF13", "AF22", "AF23", "AF32", "AF33", "AF42", "AF43"]
 MARKED_DSCPS: tuple[str, ...] = get_args(MarkedDscp)[1:]
 """Drop precedence 2 and 3 (RFC 2597): a frame that comes with one of them has CLP 1."""
@@ -194,7 +194,7 @@ class VcConfig(Section):
     @property
     def mfs_frame_bytes(self) -> int:
         """MFS in bytes of frame: with the Ethernet header, and a VLAN tag where it is matched by one."""
-        tag = 4 if any(match.vlan for match in self.match) else 0
+        tag = VLAN_TAG_BYTES if any(match.vlan for match in self.match) else 0
         return self.mfs_bytes + ETHERNET_HEADER_BYTES + tag
 
     @property
