@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -37,6 +38,7 @@ class SmallDisk:
 
     def leave(self, pages: int) -> None:
         """So much is free."""
+        gc.collect()  # the end of a command's process closes its connection to state.db; here the command ran in this one
         self.empty()
         room = os.statvfs(self.folder)
         with self._filler.open("wb") as file:
