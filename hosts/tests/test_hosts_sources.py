@@ -102,8 +102,9 @@ def test_a_repeated_syn_is_no_packet_of_a_transfer(tmp_path: Path) -> None:
 def test_an_on_off_source_is_silent_while_off(tmp_path: Path) -> None:
     sink, to = start_sink(tmp_path, "--out", str(tmp_path / "sink"), "--sample-ms", "20")
     start_ns = time.monotonic_ns() + 500_000_000
-    words = ["--to", to, "--seconds", "1.2", "--on-s", "0.3", "--off-s", "0.3", "--distribution", "fixed"]
-    finish(tool("onoff", *words, "--start-at", str(start_ns), *LINUX, "--out", str(tmp_path / "out")), 20)
+    words = ["--to", to, "--mss", "1448", "--seconds", "1.2"]
+    phases = ["--on-s", "0.3", "--off-s", "0.3", "--distribution", "fixed"]
+    finish(tool("onoff", *words, *phases, "--start-at", str(start_ns), *LINUX, "--out", str(tmp_path / "out")), 20)
     end(sink)
     samples = [(r["t_ns"] - start_ns, r["bytes"]) for r in read_records(tmp_path / "sink") if "bytes" in r]
 

@@ -113,7 +113,7 @@ class VcResult:
 
 @dataclass
 class Transfer:
-    """One transfer of a `bytes`, `web`, `interactive` or `video` application (a segment): finished, or (`bytes` only) cut by the run's end."""
+    """One transfer of a `bytes`, `web`, `interactive` or `video` application (a segment): finished, or cut by the run's end."""
 
     flow: str
     group: str

@@ -30,7 +30,7 @@ from fairlane_lab.definition.loading import load
 from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners import sim
-from fairlane_lab.scenario import App, Flow, TcpOptions
+from fairlane_lab.scenario import App, Flow, Scenario, TcpOptions
 from fairlane_lab.sim.kernel import BUILT, Machine, make_machine
 from fairlane_topology.links import LinkChange
 from sim_scenarios import DUMBBELL, RATE_BPS, RENO, VEGAS, cbr, scenario
@@ -199,6 +199,35 @@ def test_applications_ask_for_the_same_on_linux_as_in_the_simulator() -> None:
     assert rates["bulk"] == pytest.approx(expected["bulk"], rel=0.2)  # Linux sends what waits in the socket as well
     assert all(transfer.completion_s > 0 for transfer in on_linux.transfers)
     assert [t.packets for t in on_linux.transfers if t.flow == "files"] == [21, 21, 21]  # 20 of 1000 bytes, and the FIN
+
+
+@built
+def test_an_on_off_source_fills_the_line_with_jumbo_frames_too() -> None:
+    """What it lets wait in the socket is more than a segment: Nagle's algorithm would hold less back for a delayed ACK (40 ms)."""
+    topology = copy.deepcopy(DUMBBELL)
+    for host in topology["hosts"].values():
+        host["mtu"] = 9000
+    app = App("on_off", on_mean_s=1.0, off_mean_s=1.0)
+    tcp = TcpOptions(mss_bytes=8948)
+    run = replace(scenario(Flow("bulk", "bulk", "h1", "h3", app=app), tcp=tcp), topology=topology)
+    assert goodput_bps(sim.run_kernel(run))["bulk"] == pytest.approx(goodput_bps(sim.run(run))["bulk"], rel=0.1)
+
+
+@built
+@pytest.mark.parametrize("runner", [sim.run, sim.run_kernel])
+def test_what_was_acknowledged_is_of_transfers_over_or_cut(runner: Callable[[Scenario], RunResult]) -> None:
+    apps = {
+        "web": App("web", arrivals_per_s=1.0, mean_bytes=100_000, distribution="fixed"),
+        "keys": App("interactive", bytes=20_000, interval_s=0.3),
+        "film": App("video", bitrates_bps=(1_000_000, 1_500_000), buffer_s=20.0, reservoir_s=4.0, cushion_s=8.0),
+    }
+    run = scenario(*(Flow(name, name, "h1", "h3", app=app) for name, app in apps.items()), warmup_s=0.0)
+    result = runner(run)
+    for name, rate_bps in goodput_bps(result).items():
+        mine = [transfer for transfer in result.transfers if transfer.flow == name]
+        assert {transfer.complete for transfer in mine} == {True, False}, name
+        acked_at_the_last_sample = rate_bps / 8 * run.duration_s
+        assert sum(transfer.bytes for transfer in mine) == pytest.approx(acked_at_the_last_sample, abs=4_000), name
 
 
 @pytest.fixture(scope="module")

@@ -46,7 +46,7 @@ def run_metrics(
     Args:
         flows: Fairness and Jain's index are over the greedy ones, by weight.
         ports: The managed ones.
-        transfers: Finished ones, and files that the run's end cut.
+        transfers: Finished ones, and those that the run's end cut.
         windows: Flow -> samples of its congestion window, packets.
         watched: Flow -> `viewings`.
 

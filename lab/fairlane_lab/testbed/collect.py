@@ -256,7 +256,7 @@ def _of_transfers(running: Running, index: int, written: Record) -> dict[str, An
 
 def _transfers(sender: Sender, written: Record, zero_s: float) -> Iterator[Transfer]:
     names, flow = sender.results(), sender.flow
-    for kind in ("transfer", "unfinished") if flow.app.kind == "bytes" else ("transfer",):
+    for kind in ("transfer", "unfinished"):
         for row in written[kind]:
             yield make_transfer(names[int(row["flow"])], flow, row, zero_s, complete=kind == "transfer")
 

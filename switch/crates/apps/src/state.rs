@@ -88,11 +88,6 @@ impl AppState {
         matches!(self.app, App::OnOff(_))
     }
 
-    /// True when what is not finished at the end is reported.
-    pub fn is_file(&self) -> bool {
-        matches!(self.app, App::Bytes(_))
-    }
-
     /// The last byte of a transfer is acknowledged; returns the instant of the step that it leads to, if there is one.
     pub fn on_finished(&mut self, now: Nanos) -> Option<Nanos> {
         match &self.app {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The sender's end of a connection: what is still to be written, and which of it is a transfer.
 
-use crate::socket::{report_acknowledgments, tcp_info};
+use crate::socket::{limit_unsent, report_acknowledgments, tcp_info};
 use crate::TcpInfo;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -110,7 +110,8 @@ impl Connection {
     }
 
     /// The handshake is over.
-    pub(crate) fn connected(&mut self) -> io::Result<()> {
+    pub(crate) fn connected(&mut self, unsent_bytes: u32) -> io::Result<()> {
+        limit_unsent(&self.socket, unsent_bytes)?;
         let info = tcp_info(&self.socket)?;
         self.is_connected = true;
         self.handshake_bytes = info.bytes_acked();

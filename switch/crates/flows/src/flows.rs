@@ -2,7 +2,7 @@
 //! Applications at work: what each does at its instants, on connections that a runtime gives it.
 
 use crate::connection::{Connection, Pending, Transfer};
-use crate::socket::{limit_unsent, next_acknowledged, tcp_info};
+use crate::socket::{next_acknowledged, tcp_info};
 use crate::{Event, Reactor, Source, TcpInfo};
 use apps::{App, AppState, Chance, Close, Step, Work};
 use rustix::event::epoll::EventFlags;
@@ -203,7 +203,6 @@ impl Flows {
         let id = self.new_id();
         self.reactor.watch(&socket, Source::Sender(id), SENDS)?;
         let flow = &mut self.flows[index];
-        limit_unsent(&socket, flow.unsent_bytes())?;
         let is_interactive = flow.app.has_messages();
         if is_interactive {
             sockopt::set_tcp_nodelay(&socket, true)?;
@@ -324,7 +323,7 @@ impl Flows {
         }
         if flags.contains(EventFlags::OUT) {
             if !connection.is_connected {
-                connection.connected()?;
+                connection.connected(self.flows[connection.flow].unsent_bytes())?;
                 world.connected(connection)?;
             }
             return self.write(world, now, id, None);
@@ -356,17 +355,15 @@ impl Flows {
         Ok(())
     }
 
-    /// Reports the files that are under way.
+    /// Reports the transfers that are under way.
     ///
     /// # Errors
     /// As `step`.
     pub fn report_unfinished(&self, world: &mut impl World, now: u64) -> io::Result<()> {
         for connection in self.connections.values() {
-            if self.flows[connection.flow].app.is_file() {
-                let info = tcp_info(&connection.socket)?;
-                for pending in &connection.pending {
-                    world.transferred(&connection.transfer(pending, now, &info, false), &info)?;
-                }
+            let info = tcp_info(&connection.socket)?;
+            for pending in &connection.pending {
+                world.transferred(&connection.transfer(pending, now, &info, false), &info)?;
             }
         }
         Ok(())

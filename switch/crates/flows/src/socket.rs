@@ -294,13 +294,15 @@ pub fn tcp_option(socket: &OwnedFd, option: libc::c_int, bytes_max: usize) -> io
     Ok(value)
 }
 
-/// Takes no more while so much waits to be sent. A write is taken whole where there is room.
+/// Takes no more while so much waits to be sent, or two segments: Nagle's algorithm holds back less than one. A write is taken whole
+/// where there is room. It is connected already.
 ///
 /// # Errors
 /// The system's.
 pub fn limit_unsent(socket: &OwnedFd, bytes: u32) -> io::Result<()> {
     const TCP_NOTSENT_LOWAT: libc::c_int = 25;
-    set_tcp_option(socket, TCP_NOTSENT_LOWAT, bytes)
+    let segments = 2 * tcp_number(socket, libc::TCP_MAXSEG)?;
+    set_tcp_option(socket, TCP_NOTSENT_LOWAT, bytes.max(segments as u32))
 }
 
 /// From now on the error queue reports when each write was acknowledged (Documentation/networking/timestamping.rst). Bytes count from

@@ -279,15 +279,13 @@ impl Hosts {
         }
     }
 
-    /// The files that are under way, as of `now`.
+    /// The transfers that are under way, as of `now`.
     pub(crate) fn unfinished_transfers(&self, now: Nanos) -> Vec<Transfer> {
         let mut found = Vec::new();
         for endpoint in self.sockets.iter() {
-            let flow = &self.flows[endpoint.flow as usize];
-            if flow.app.is_file() {
-                let waits = endpoint.pending.iter();
-                found.extend(waits.map(|p| transfer_of(&flow.counts.flow, endpoint, p, now)));
-            }
+            let name = &self.flows[endpoint.flow as usize].counts.flow;
+            let waits = endpoint.pending.iter();
+            found.extend(waits.map(|pending| transfer_of(name, endpoint, pending, now)));
         }
         found
     }

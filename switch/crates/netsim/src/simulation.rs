@@ -559,7 +559,7 @@ impl Simulation {
         &self.transfers
     }
 
-    /// Files (`bytes` applications) that are under way now.
+    /// Transfers that are under way now.
     pub fn unfinished_transfers(&self) -> Vec<Transfer> {
         let regions = self.regions.iter();
         let mut found: Vec<_> = regions

@@ -196,6 +196,30 @@ fn files_come_at_their_interval_and_the_last_is_cut() {
     );
 }
 
+/// What was acknowledged is of transfers that are over and of those under way, whatever the application.
+#[test]
+fn the_run_s_end_cuts_transfers_of_each_application() {
+    let web = json!({"kind": "web", "arrivals_per_s": 1.5, "mean_bytes": 200_000, "distribution": "fixed"});
+    let interactive = json!({"kind": "interactive", "bytes": 100_000, "interval_ns": 300 * MS});
+    let video = json!({
+        "kind": "video", "bitrates_bps": [1_000_000, 1_500_000], "segment_ns": 4 * S,
+        "buffer_ns": 20 * S, "reservoir_ns": 4 * S, "cushion_ns": 8 * S,
+    });
+    for (app, at_least) in [(web, 1), (interactive, 2), (video, 1)] {
+        let flows = json!([flow("one", "h1", "h3", app, tcp("reno"))]);
+        let mut sim = routed(&dumbbell(2_000_000, 50, 2 * MS, flows));
+        sim.run_until(10 * S + 100 * MS);
+        let (over, cut) = (sim.transfers(), sim.unfinished_transfers());
+        assert!(
+            !over.is_empty() && cut.len() >= at_least,
+            "{over:?} {cut:?}"
+        );
+        assert!(cut.iter().all(|each| each.end_ns == 10 * S + 100 * MS));
+        let bytes = |of: &[Transfer]| of.iter().map(|each| each.bytes).sum::<u64>();
+        assert_eq!(bytes(over) + bytes(&cut), sim.flows()[0].acked_bytes);
+    }
+}
+
 /// A file over a link that loses and flips bits arrives whole, and both ends close.
 #[test]
 fn a_file_survives_losses_and_bit_errors() {
