@@ -11,6 +11,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import select
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,6 +38,8 @@ NO_LIMIT = 2**64 - 1
 """What the embedded switch has where nothing limits what may wait at a port; in the run state that is 0."""
 PROMPT = chr(127)
 """Of a node's shell: Mininet's sign that a command has ended."""
+SETTLED = f"settled-1{PROMPT}"
+SETTLE_TIMEOUT_S = 5.0
 GATEWAY_V4 = "169.254.1.1"
 GATEWAY_V6 = "fe80::ff:1"
 QUIET = ("router_solicitations=0", "accept_dad=0")
@@ -47,12 +50,29 @@ class FairlaneHost(Host):
     """A host whose one interface is `eth0`, as in p4lang/tutorials, with static routes and neighbours."""
 
     pid: int
+    _is_interrupted = False
+
+    def sendInt(self, intr: str = chr(3)) -> None:
+        """Press Ctrl-C."""
+        super().sendInt(intr)
+        self._is_interrupted = True
 
     def sendCmd(self, *args: Any, **kwargs: Any) -> None:
         """Give the shell a command. What came late (a prompt after Ctrl-C, a job in the background) is printed, and not taken for the answer."""
+        if self._is_interrupted and not self.waiting:
+            self._settle()
         while not self.waiting and select.select([self.stdout], [], [], 0)[0]:
             output(self.read(1024).replace(PROMPT, ""))
         super().sendCmd(*args, **kwargs)
+
+    def _settle(self) -> None:
+        """Give the shell an empty line: a Ctrl-C that it has not seen yet takes the next character along, the first of a command."""
+        self.write("\nprintf 'settled-%d' 1\n")
+        late, deadline = "", time.monotonic() + SETTLE_TIMEOUT_S
+        while SETTLED not in late and select.select([self.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            late += self.read(1024)
+        output(late.replace(SETTLED, "").replace(PROMPT, "").lstrip())
+        self._is_interrupted = False
 
     def prepare(self, spec: HostSpec, peers: list[str] | None) -> None:
         """Configure the interface once its link is there.

@@ -114,6 +114,9 @@ def test_every_command_works_and_none_ends_the_session(start: Callable[..., Sess
         session.interrupt()
         session.settle()
         assert do("h2 echo $((6 * 7))").endswith("42\n"), command
+    # A Ctrl-C that comes when the command has ended takes nothing of the next one along.
+    do("py h1.sendInt()")
+    assert do("h1 echo $((6 * 7))") == "42\n"
     # What is typed for a command reaches it.
     session.type("h1 python3 -c 'print(input() * 2)'")
     time.sleep(1)
