@@ -8,8 +8,9 @@ What is asserted of the window is what is outstanding on the wire; counters are 
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 import pytest
 from fairlane_hosts.variants import VARIANTS
@@ -34,6 +35,7 @@ class EnaBed:
 
     def __init__(self, bed: PacketBed) -> None:
         self.bed = bed
+        self._receive_by(LOWEST)
         self._made: dict[tuple[object, ...], tuple[Trace, dict[str, int]]] = {}
 
     def run(
@@ -45,20 +47,29 @@ class EnaBed:
         timestamps: bool = False,
     ) -> tuple[Trace, dict[str, int]]:
         """A transfer, and what the counters of both ends grew by; made when first asked for."""
-        key = (variant, repr(script), transferred, window_bytes, timestamps)
+        key = (self._programs, variant, repr(script), transferred, window_bytes, timestamps)
         if key not in self._made:
-            self._made[key] = self.run_anew(variant, script, transferred, window_bytes, timestamps)
+            self._made[key] = self._run(variant, script, transferred, window_bytes, timestamps)
         return self._made[key]
 
-    def run_anew(
-        self,
-        variant: str,
-        script: Script,
-        transferred: int = BYTES,
-        window_bytes: int | None = None,
-        timestamps: bool = False,
+    @contextlib.contextmanager
+    def receiver_with(self, *programs: str) -> Generator[None]:
+        """Other programs at the receiver, or none."""
+        self._receive_by(programs)
+        try:
+            yield
+        finally:
+            self._receive_by(LOWEST)
+
+    def _receive_by(self, programs: Sequence[str]) -> None:
+        self.bed.detach(self.bed.receiver)
+        if programs:
+            self.bed.attach(self.bed.receiver, *programs)
+        self._programs = tuple(programs)
+
+    def _run(
+        self, variant: str, script: Script, transferred: int, window_bytes: int | None, timestamps: bool
     ) -> tuple[Trace, dict[str, int]]:
-        """As `run`, also where such a transfer was made before (with other programs at the receiver)."""
         self.bed.use(variant)  # as the variant has it: no timestamps
         for end in (self.bed.sender, self.bed.receiver):
             self.bed.sysctl(end, "tcp_timestamps", int(timestamps))
@@ -84,7 +95,6 @@ def ena() -> Generator[EnaBed]:
         bed.sysctl(bed.receiver, "tcp_rmem", "4096 1000000 4000000")
         bed.sysctl(bed.receiver, "tcp_sack", 1)
         bed.lease()
-        bed.attach(bed.receiver, *LOWEST)
         yield EnaBed(bed)
 
 
@@ -125,13 +135,8 @@ def test_every_ack_names_the_corrupted_segment_until_it_has_arrived(ena: EnaBed,
 
 
 def test_as_in_the_paper_the_ack_that_answers_a_corrupted_segment_names_it_and_others_name_nothing(ena: EnaBed) -> None:
-    ena.bed.detach(ena.bed.receiver)
-    ena.bed.attach(ena.bed.receiver, *VARIANTS["ena-sack"].receiver_programs)
-    try:
+    with ena.receiver_with(*VARIANTS["ena-sack"].receiver_programs):
         trace, counters = ena.run("ena-sack", Script(corrupt=[HIT, HIT + 3, (HIT, 1)]))
-    finally:
-        ena.bed.detach(ena.bed.receiver)
-        ena.bed.attach(ena.bed.receiver, *LOWEST)
     names = [ack.options.error_seq for ack in trace.acks if ack.options.error_seq is not None]
     hit, other = trace.sent(HIT).seq, trace.sent(HIT + 3).seq
     assert names == [hit, other, hit]
@@ -279,11 +284,8 @@ def test_drops_are_not_paid_for_when_names_are_too_few(ena: EnaBed) -> None:
 
 
 def test_a_receiver_without_ena_makes_it_the_base_algorithm(ena: EnaBed) -> None:
-    ena.bed.detach(ena.bed.receiver)
-    try:
-        trace, counters = ena.run_anew("ena-sack+", Script(corrupt=[HIT]))
-    finally:
-        ena.bed.attach(ena.bed.receiver, *LOWEST)
+    with ena.receiver_with():
+        trace, counters = ena.run("ena-sack+", Script(corrupt=[HIT]))
     assert (counters["ena_kept"], counters["ena_reduced"]) == (0, 1)
     assert first_flight_after(trace) <= window_before(trace) // 2 + 2
 

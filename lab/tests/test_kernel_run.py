@@ -21,6 +21,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -71,6 +72,13 @@ int main(int argc, char **argv) { // PORT: receives; ADDRESS PORT: sends
 	return 0;
 }
 """
+
+
+def with_jumbo_frames() -> dict[str, Any]:
+    topology: dict[str, Any] = copy.deepcopy(DUMBBELL)
+    for host in topology["hosts"].values():
+        host["mtu"] = 9000
+    return topology
 
 
 def goodput_bps(result: RunResult) -> dict[str, float]:
@@ -145,9 +153,7 @@ def test_a_largest_window_holds_on_linux_as_in_the_simulator() -> None:
 @pytest.mark.parametrize("port", [{}, {"qdisc": "pfifo limit 50"}])
 def test_segments_are_as_long_as_the_topology_s_mtu_allows(port: dict[str, str]) -> None:
     """All interfaces had 1,500 bytes: hosts sent shorter segments than asked for, and a queue of Linux's took no longer frame."""
-    topology = copy.deepcopy(DUMBBELL)
-    for host in topology["hosts"].values():
-        host["mtu"] = 9000
+    topology = with_jumbo_frames()
     topology["switches"]["s1"]["ports"]["3"] |= port
     run = replace(scenario(RENO, tcp=TcpOptions(mss_bytes=8_000)), topology=topology)
     (on_linux,) = sim.run_kernel(run).flows
@@ -160,9 +166,6 @@ def test_segments_are_as_long_as_the_topology_s_mtu_allows(port: dict[str, str])
 @pytest.mark.parametrize(("mss_bytes", "segments"), [(1460, 7), (1448, 7), (1000, 8), (1448, 3), (8000, 5)])
 def test_a_buffer_takes_the_segments_that_it_was_made_for(mss_bytes: int, segments: int) -> None:
     """An eighth segment was taken: the kernel makes its largest window anew of the buffer when the first segment has come."""
-    topology = copy.deepcopy(DUMBBELL)
-    for host in topology["hosts"].values():
-        host["mtu"] = 9000
     window = segments * mss_bytes
     tcp = TcpOptions(mss_bytes=mss_bytes, receive_window_bytes=window, read_interval_s=1.0, timestamps=False)
     waits = {window - 1: 0, window + 1: 1, 2 * window - 1: 1, 2 * window + 1: 2, 5 * window + 1: 5}
@@ -170,7 +173,7 @@ def test_a_buffer_takes_the_segments_that_it_was_made_for(mss_bytes: int, segmen
         Flow(f"file{i}", "file", "h1", "h3", "nss", App("bytes", bytes=size, nodelay=True), start_s=6.0 * i)
         for i, size in enumerate(waits)
     ]
-    run = replace(scenario(*flows, tcp=tcp, duration_s=36.0, warmup_s=0.0), topology=topology)
+    run = replace(scenario(*flows, tcp=tcp, duration_s=36.0, warmup_s=0.0), topology=with_jumbo_frames())
     took_s = {transfer.bytes: transfer.completion_s for transfer in sim.run_kernel(run).transfers}
     assert {size: int(took_s[size]) for size in waits} == waits
 
@@ -204,12 +207,9 @@ def test_applications_ask_for_the_same_on_linux_as_in_the_simulator() -> None:
 @built
 def test_an_on_off_source_fills_the_line_with_jumbo_frames_too() -> None:
     """What it lets wait in the socket is more than a segment: Nagle's algorithm would hold less back for a delayed ACK (40 ms)."""
-    topology = copy.deepcopy(DUMBBELL)
-    for host in topology["hosts"].values():
-        host["mtu"] = 9000
     app = App("on_off", on_mean_s=1.0, off_mean_s=1.0)
     tcp = TcpOptions(mss_bytes=8948)
-    run = replace(scenario(Flow("bulk", "bulk", "h1", "h3", app=app), tcp=tcp), topology=topology)
+    run = replace(scenario(Flow("bulk", "bulk", "h1", "h3", app=app), tcp=tcp), topology=with_jumbo_frames())
     assert goodput_bps(sim.run_kernel(run))["bulk"] == pytest.approx(goodput_bps(sim.run(run))["bulk"], rel=0.1)
 
 

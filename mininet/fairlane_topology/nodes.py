@@ -38,7 +38,7 @@ NO_LIMIT = 2**64 - 1
 """What the embedded switch has where nothing limits what may wait at a port; in the run state that is 0."""
 PROMPT = chr(127)
 """Of a node's shell: Mininet's sign that a command has ended."""
-SETTLED = f"settled-1{PROMPT}"
+SETTLED = "settled"
 SETTLE_TIMEOUT_S = 5.0
 GATEWAY_V4 = "169.254.1.1"
 GATEWAY_V6 = "fe80::ff:1"
@@ -67,9 +67,12 @@ class FairlaneHost(Host):
 
     def _settle(self) -> None:
         """Give the shell an empty line: a Ctrl-C that it has not seen yet takes the next character along, the first of a command."""
-        self.write("\nprintf 'settled-%d' 1\n")
+        self.write(f"\nprintf {SETTLED}\n")
         late, deadline = "", time.monotonic() + SETTLE_TIMEOUT_S
-        while SETTLED not in late and select.select([self.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        while (
+            SETTLED + PROMPT not in late
+            and select.select([self.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]
+        ):
             late += self.read(1024)
         output(late.replace(SETTLED, "").replace(PROMPT, "").lstrip())
         self._is_interrupted = False
